@@ -5,12 +5,14 @@ namespace framejit {
 
 static PyObject* unicode(std::string_view text) { return PyUnicode_FromStringAndSize(text.data(), Py_ssize_t(text.size())); }
 
-static const OptionRow* find_row(PyObject* name) {
+// Null with a Python error that names the valid options: all of them, or only those of one scope.
+static const OptionRow* find_row(PyObject* name, const OptionScope* scope = nullptr) {
     const char* word = PyUnicode_AsUTF8(name);
     if (!word) return nullptr;
     if (const OptionRow* row = find_option(word)) return row;
     std::string valid;
-    for (const OptionRow& row : option_rows()) valid.append(valid.empty() ? "" : ", ").append(row.name);
+    for (const OptionRow& row : option_rows())
+        if (!scope || row.scope == *scope) valid.append(valid.empty() ? "" : ", ").append(row.name);
     PyErr_Format(PyExc_ValueError, "unknown option '%s'; valid options: %s", word, valid.c_str());
     return nullptr;
 }
@@ -99,11 +101,24 @@ int function_options(PyObject* dict, FunctionOptions& own) {
     return 0;
 }
 
+static PyObject* check_function_options(PyObject*, PyObject* dict) {
+    if (!PyDict_Check(dict)) return PyErr_Format(PyExc_TypeError, "options must be a dict, not %.100s", Py_TYPE(dict)->tp_name);
+    OptionScope scope = OptionScope::function;
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(dict, &at, &key, &value))
+        if (!find_row(key, &scope)) return nullptr;
+    FunctionOptions unused;
+    if (function_options(dict, unused) < 0) return nullptr;
+    Py_RETURN_NONE;
+}
+
 int add_options(PyObject* module) {
     static PyMethodDef methods[] = {
         {"options", options, METH_NOARGS, "Every option as a dict: name, variable, type, default, choices, scope, help."},
         {"get_option", get_option, METH_O, "The current value of an option."},
         {"set_option", set_option_by_name, METH_VARARGS, "Sets an option for the whole process."},
+        {"check_function_options", check_function_options, METH_O, "Raises unless a dict holds only good options of function scope."},
         {nullptr, nullptr, 0, nullptr},
     };
     std::string errors;
