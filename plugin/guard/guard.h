@@ -24,13 +24,19 @@ enum class SourceKind : uint8_t {
     TypeOf,       // type(parent)
     TypeLookup,   // _PyType_Lookup(parent is a type ? parent : type(parent), key); null when absent
     Cell,         // contents of closure cell `index` of function parent
-    CellValue,    // contents of a cell object found in a slot
+    ClosureCell,  // the cell object `index` of function parent's closure
+    CellValue,    // contents of the cell object parent
     Default,      // parent.__defaults__[index]
     KwDefault,    // parent.__kwdefaults__[key]
     MethodSelf,   // parent.__self__ of a bound method or builtin
     MethodFunc,   // parent.__func__
+    Len,          // len() of a list, tuple, dict, set or str
+    Binary,       // parent op other, both exact int, float or bool; index: CPython's NB_ number
+    Compare,      // the same; index: Py_LT ... Py_GE
+    Unary,        // index: 0 -x, 1 +x, 2 ~x, 3 not x, 4 bool(x), 5 int(x), 6 float(x), 7 abs(x)
+    ContextVar,   // value of contextvars.ContextVar parent in this context (null when it has none)
 };
-struct Source { SourceKind kind = SourceKind::None; int parent = 0; PyRef key; int index = 0; };
+struct Source { SourceKind kind = SourceKind::None; int parent = 0; PyRef key; int index = 0; int other = 0; };
 
 class Sources {   // interned; 0 is None
 public:
@@ -38,6 +44,7 @@ public:
     int slot(int index);
     int constant(PyObject*);
     int child(SourceKind, int parent, PyObject* key = nullptr, int index = 0);
+    int combine(SourceKind, int left, int right, int op);   // Binary, Compare, Unary (right 0)
     const Source& operator[](int i) const { return rows_[i]; }
     int size() const { return int(rows_.size()); }
     // "self.layers[3].weight"; names: the root code's local names (tuple), for slots
@@ -54,6 +61,7 @@ enum class GuardKind : uint8_t {
     Tensor,      // matches tensor spec n
     Length,      // len() of list, tuple, dict, set, str is n
     Keys,        // dict: the same keys in the same order (expected: tuple of keys)
+    Present,     // source resolves to something
     Missing,     // source (Item of a dict, TypeLookup, Dict, cell) resolves to nothing
     Function,    // python function: same code, defaults, kwdefaults and closure objects (expected: the function as recorded)
     Same,        // source is the same object as source `n`
