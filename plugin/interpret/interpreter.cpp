@@ -21,6 +21,9 @@ constinit InterpreterCounters interpreter_counters;
 
 namespace {
 
+// Frames are refused below this, so that C code called from the last one still has room.
+constexpr size_t kStackReserve = 64 << 10;
+
 constexpr Ins kReturn = {Op::ReturnValue, 0, -1, -1, -1};
 
 inline Stack execute(Run& run, const Ins& ins, Stack sp) {
@@ -200,6 +203,14 @@ PyObject* run_loop(Run& run, Stack sp, int unit, int throwflag) {
     }
 }
 
+bool enter_call(PyThreadState* thread) {
+    if (!enter_recursion(thread)) return false;
+    if (c_stack_left() > kStackReserve) [[likely]]
+        return true;
+    PyErr_SetString(PyExc_RecursionError, "maximum recursion depth exceeded: the C stack is used up");
+    return false;
+}
+
 template <bool Watched>
 PyObject* run_frame(PyThreadState* thread, Frame* frame, int throwflag, const Code* code) {
     Run run;
@@ -211,7 +222,7 @@ PyObject* run_frame(PyThreadState* thread, Frame* frame, int throwflag, const Co
     run.breaker = eval_breaker(thread);
     ++interpreter_counters.frames;
     link_frame(thread, frame, run.link);
-    if (!enter_recursion(thread)) [[unlikely]] {
+    if (!enter_call(thread)) [[unlikely]] {
         unlink_frame(thread, run.link);
         return nullptr;
     }
@@ -219,6 +230,8 @@ PyObject* run_frame(PyThreadState* thread, Frame* frame, int throwflag, const Co
     enter_at(run, code->ins.data() + code->at[unit + 1]);
     return run_loop<Watched>(run, take_stack(frame), unit, throwflag);
 }
+
+bool everything;
 
 PyObject* interpret_or_evaluate(PyThreadState* thread, Frame* frame, int throwflag) {
     const Code* code = traced(thread) ? nullptr : decode(code_of(frame));
@@ -242,6 +255,11 @@ int init_interpreter() {
     return init_thunks();
 }
 
-void interpret_everything(bool on) { set_eval_hook(on ? interpret_or_evaluate : nullptr); }
+void interpret_everything(bool on) {
+    everything = on;
+    set_eval_hook(on ? interpret_or_evaluate : nullptr);
+}
+
+bool interprets_everything() { return everything; }
 
 }  // namespace framejit

@@ -1,4 +1,4 @@
-// Counters of the interpreter, for tests and reports. Written under the GIL, never reset.
+// The interpreter's own state, for tests and reports. Counters are written under the GIL and never reset.
 #pragma once
 
 namespace framejit {
@@ -8,5 +8,7 @@ struct InterpreterCounters {
     long handed_over = 0;   // of these, finished by CPython
 };
 extern InterpreterCounters interpreter_counters;
+
+bool interprets_everything();
 
 }  // namespace framejit

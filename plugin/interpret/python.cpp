@@ -1,5 +1,6 @@
 // The interpreter's functions in framejit._C.
 #include "plugin/interpret/interpreter.h"
+#include "plugin/interpret/probe.h"
 #include "plugin/interpret/watcher.h"
 #include "plugin/module.h"
 
@@ -20,6 +21,7 @@ PyObject* py_interpreter_counters(PyObject*, PyObject*) {
 PyMethodDef kFunctions[] = {
     {"interpret_everything", py_interpret_everything, METH_O, "Run every Python frame of the process in framejit's interpreter, or stop doing so."},
     {"interpreter_counters", py_interpreter_counters, METH_NOARGS, "Frames the interpreter has run, and how many of them CPython finished."},
+    {"watch", (PyCFunction)(void (*)(void))watch, METH_FASTCALL, kWatchDoc},
     {nullptr, nullptr, 0, nullptr},
 };
 
