@@ -20,7 +20,7 @@ struct Watcher {
     virtual void leave(void* shadow, Frame*, PyObject* result, int depth, Exit) = 0;
     virtual ~Watcher() = default;
 };
-extern thread_local Watcher* watcher;     // non-null: frames of this thread run watched
+extern constinit thread_local Watcher* watcher;   // non-null: frames of this thread run watched
 const Ins* return_instruction();
 
 // Executes a real frame. Watched iff `watcher` is set when it starts; a watched run re-reads `watcher` at every callback and skips it when null.

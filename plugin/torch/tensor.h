@@ -56,7 +56,16 @@ public:
 private:
     PyRef args_;
 };
-// A real view (aliases, version counter shared): torch.as_strided under no_grad. Null with a Python error.
+// A real view (aliases, version counter shared): torch.as_strided, never recorded by autograd. Null with a Python error.
+// The current grad mode stays when the base needs no gradient, so that torch treats later writes to the view as eager's. `Viewer` caches the arguments.
+class Viewer {
+public:
+    Viewer() = default;
+    Viewer(std::span<const int64_t> sizes, std::span<const int64_t> strides, int64_t offset);
+    PyObject* operator()(PyObject* base) const;
+private:
+    PyRef sizes_, strides_, offset_;
+};
 PyObject* as_strided(PyObject* base, std::span<const int64_t> sizes, std::span<const int64_t> strides, int64_t offset);
 
 // Six words of thread state (experiments/torch B) at recording; compare in 14 ns.
