@@ -7,6 +7,7 @@ import fcntl
 import glob
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -127,12 +128,27 @@ def virtual_environment(python, zoo):
         write_stamp(stamp, digest(*packages))
 
 
+def write_metadata(site):
+    """What an installed wheel tells importlib.metadata: the version and the entry points (torch finds its backend there)."""
+    with open(os.path.join(ROOT, "pyproject.toml")) as file:
+        project = file.read()
+    with open(os.path.join(ROOT, "plugin", "framejit", "__init__.py")) as file:
+        version = re.search(r'^__version__ = "(.+)"', file.read(), re.M).group(1)
+    entry_points = "".join(f"[{group}]\n{rows}\n" for group, rows in
+                           re.findall(r"^\[project\.entry-points\.(\w+)\]\n((?:\w.*\n)+)", project, re.M)).replace('"', "")
+    for name, text in (("METADATA", f"Metadata-Version: 2.1\nName: framejit\nVersion: {version}\n"), ("entry_points.txt", entry_points)):
+        path = os.path.join(site, "framejit-development.dist-info", name)
+        if not stamped(path, text):
+            write_stamp(path, text)
+
+
 def link_package(python):
     """build/site/framejit is the package as an installed one would be; a .pth makes the environment find it."""
     link = os.path.join(python.site, "framejit")
     if not os.path.islink(link):
         os.makedirs(python.site, exist_ok=True)
         os.symlink(os.path.join("..", "..", "plugin", "framejit"), link)
+    write_metadata(python.site)
     if os.path.islink(python.venv):
         return      # shared with another checkout, which owns the .pth; `run` sets PYTHONPATH
     for folder in glob.glob(os.path.join(python.venv, "lib", "python3*", "site-packages")):

@@ -24,7 +24,7 @@ FENCES = (
     ("torch's names", r"\baoti_torch_|\bat::|\bc10::|\bTHPVariable|\blibtorch|#\s*include\s*[<\"](torch|ATen|c10)/|ImportModule\(\"torch",
      r"plugin/torch/|plugin/framejit/|tests/|bench/|pyexamples/"),
     ("LLVM", r"#\s*include\s*[<\"]llvm|\bllvm::|\bLLVM[A-Z]\w+\(", r"src/codegen/"),
-    ("the CUDA driver", r"#\s*include\s*[<\"]cuda\.h|\bcu(Init|Module|Launch|Mem|Stream|Graph|Device|Ctx|Func|Link)[A-Z]\w*|libcuda\b", r"src/runtime/cuda_"),
+    ("the CUDA driver", r"#\s*include\s*[<\"]cuda\.h|\bcu(Init|Module|Launch|Mem|Stream|Graph|Device|Ctx|Func|Link)\w*\(|libcuda\b", r"src/runtime/cuda_"),
     ("getenv", r"\bgetenv\b", r"src/support/options\.cpp|tests/cpp/"),
 )
 # Public text speaks of the project alone.
