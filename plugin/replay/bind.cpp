@@ -6,22 +6,15 @@
 
 namespace framejit {
 
-BoundArguments::BoundArguments(const CompiledFunction& of) : of_(of), own_(of.self && of.positional), slots_(room_) {
-    if (of.slots > kInline)
-        slots_ = new PyObject*[size_t(of.slots)];
-}
-
-BoundArguments::~BoundArguments() {
-    if (slots_ != room_)
-        delete[] slots_;
-}
-
 bool BoundArguments::bind(PyObject* const* args, Py_ssize_t count, PyObject* kwnames) {
+    // Few slots: plain loops are faster than what a compiler makes of std::copy.
+    Py_ssize_t filled = own_;
     if (own_)
         slots_[0] = of_.self;
-    Py_ssize_t direct = std::min<Py_ssize_t>(count, of_.positional - own_);
-    std::copy(args, args + direct, slots_ + own_);
-    std::fill(slots_ + own_ + direct, slots_ + of_.slots, nullptr);
+    for (PyObject* const* arg = args; arg < args + count && filled < of_.positional; ++arg)
+        slots_[filled++] = *arg;
+    while (filled < of_.slots)
+        slots_[filled++] = nullptr;
     if (!of_.plain || kwnames || (of_.self != nullptr) + count != of_.positional)
         if (!bind_rest(args, count, kwnames))
             return false;

@@ -6,8 +6,14 @@ namespace framejit {
 
 class BoundArguments {
 public:
-    explicit BoundArguments(const CompiledFunction&);
-    ~BoundArguments();
+    explicit BoundArguments(const CompiledFunction& of) : of_(of), own_(of.self && of.positional), slots_(room_) {
+        if (of.slots > kInline)
+            slots_ = new PyObject*[size_t(of.slots)];
+    }
+    ~BoundArguments() {
+        if (slots_ != room_)
+            delete[] slots_;
+    }
     BoundArguments(const BoundArguments&) = delete;
     BoundArguments& operator=(const BoundArguments&) = delete;
 
