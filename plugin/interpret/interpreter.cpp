@@ -26,14 +26,14 @@ constexpr size_t kStackReserve = 64 << 10;
 
 constexpr Ins kReturn = {Op::ReturnValue, 0, -1, -1, -1};
 
-inline Stack execute(Run& run, const Ins& ins, Stack sp) {
+[[gnu::always_inline]] inline Stack execute(Run& run, const Ins& ins, Stack sp) {
     switch (ins.op) {
 #define INSTRUCTION(name)                                                                                                                  \
     case Op::name: return do_##name(run, ins, sp);
 #include "plugin/interpret/instruction.def"
 #undef INSTRUCTION
+        default: __builtin_unreachable();
     }
-    __builtin_unreachable();
 }
 
 // The keyword names that KwNames would have left, when execution enters at the Precall or Call behind it.
