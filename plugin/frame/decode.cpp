@@ -127,6 +127,8 @@ const Code* decode(PyCodeObject* co) {
     return slot.decoded;
 }
 
+size_t decoded_count() { return decoded.size(); }
+
 void mark_native(PyCodeObject* co) {
     if (Code* code = find_or_parse((PyObject*)co)) code->native = true;
 }
