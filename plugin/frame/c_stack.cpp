@@ -1,5 +1,5 @@
-// How much of the C stack is left. A PEP 523 hook makes every Python call use it (CPython alone does not), so with a raised recursion limit the
-// process would die where plain CPython goes on.
+// How much of the C stack is left. A PEP 523 hook makes every Python call use it (CPython alone does not), so with a raised recursion limit
+// the process would die where plain CPython goes on.
 #include "plugin/frame/frame.h"
 
 #include <pthread.h>
@@ -7,11 +7,11 @@
 namespace framejit {
 namespace {
 
-constexpr uintptr_t kUnknown = 1;   // no stack begins there
+constexpr uintptr_t kUnknown = 1;  // no stack begins there
 constinit thread_local uintptr_t lowest = kUnknown;
 
 [[gnu::noinline]] void find_lowest() {
-    lowest = 0;   // unlimited, where the system does not say
+    lowest = 0;  // unlimited, where the system does not say
     pthread_attr_t attributes;
     if (pthread_getattr_np(pthread_self(), &attributes)) return;
     void* address;

@@ -1,6 +1,7 @@
 // See probe.h. The callback gets one tuple per event, runs unwatched, and may steer from "before":
 //   ("enter", code, throwflag)          its result is the shadow of this activation, passed on as the second argument of the callback
-//   ("before", code, unit, name, stack) the result is None, or (unit, stack): go on there with that value stack, or (None, [value]): return value;
+//   ("before", code, unit, name, stack) the result is None, or (unit, stack): go on there with that value stack, or (None, [value]): return
+//   value;
 //                                       or False: watch no longer. An exception is raised at the instruction.
 //   ("after", code, unit, name, stack)
 //   ("unwound", code, depth)
@@ -102,12 +103,13 @@ private:
     }
 
     PyObject* callback_;
-    std::vector<PyRef> shadows_;   // of every activation: some never leave
+    std::vector<PyRef> shadows_;  // of every activation: some never leave
 };
 
 }  // namespace
 
-const char kWatchDoc[] = "watch(function, callback): call function() with every frame interpreted, and callback(event, shadow) at each of its steps.";
+const char kWatchDoc[] =
+    "watch(function, callback): call function() with every frame interpreted, and callback(event, shadow) at each of its steps.";
 
 PyObject* watch(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
     if (count != 2) {

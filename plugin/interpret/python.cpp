@@ -20,7 +20,8 @@ PyObject* py_interpreter_counters(PyObject*, PyObject*) {
 }
 
 PyMethodDef kFunctions[] = {
-    {"interpret_everything", py_interpret_everything, METH_O, "Run every Python frame of the process in framejit's interpreter, or stop doing so."},
+    {"interpret_everything", py_interpret_everything, METH_O,
+     "Run every Python frame of the process in framejit's interpreter, or stop doing so."},
     {"interpreter_counters", py_interpreter_counters, METH_NOARGS, "Frames run, how many of them CPython finished, code objects known."},
     {"watch", (PyCFunction)(void (*)(void))watch, METH_FASTCALL, kWatchDoc},
     {nullptr, nullptr, 0, nullptr},

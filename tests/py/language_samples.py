@@ -104,6 +104,43 @@ def globals_and_names():
 
 
 @sample
+def globals_that_change():
+    space = {"probe": 1}
+    exec("def read(): return len, probe\nseen = []", space)
+    read, seen = space["read"], space["seen"]
+
+    def look():
+        try:
+            seen.append(str(read()))
+        except NameError as error:
+            seen.append(str(error))
+    look(); look()
+    space["probe"] = 2
+    look(); look()
+    space["len"] = "shadowed"
+    look(); look()
+    del space["len"], space["probe"]
+    look(); look()
+    space["__builtins__"]["probe"] = "from builtins"
+    look(); look()
+    del space["__builtins__"]["probe"]
+    look()
+    return seen
+
+
+@sample
+def globals_read_through_odd_keys():
+    class Key(str):
+        def __eq__(self, other):
+            space.pop("other", None)
+            return str.__eq__(self, other)
+        __hash__ = str.__hash__
+    space = {Key("probe"): 1, "other": 2}
+    exec("def read(): return probe", space)
+    return space["read"](), space["read"](), "other" in space
+
+
+@sample
 def deleted_global():
     exec("global g\ndel g", {})
 
