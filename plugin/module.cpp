@@ -1,15 +1,14 @@
 // The extension module framejit._C. Importing it needs no torch: parts that do look it up when they are first used.
 #include "plugin/module.h"
 #include "plugin/interpret/watcher.h"
-
-#include <cstdlib>
-#include <cstring>
+#include "plugin/options.h"
 
 namespace framejit {
 namespace {
 
 using AddPart = int (*)(PyObject*);
 constexpr AddPart kParts[] = {
+    add_options,
     add_interpreter,
 };
 
@@ -27,8 +26,7 @@ int add_parts(PyObject* module) {
 }
 
 void apply_environment() {
-    const char* interpret = std::getenv("FRAMEJIT_INTERPRET");
-    if (interpret && !std::strcmp(interpret, "all")) interpret_everything(true);
+    if (option_word(Option::interpret) == "all") interpret_everything(true);
 }
 
 }  // namespace

@@ -21,11 +21,14 @@ from .compiler import compile, disable, disabled, explain, mark_dynamic, report,
 from .config import config  # noqa: E402
 from .report import Report  # noqa: E402
 
-# The engine's own: a Python frame in between would be the one that a report names.
-assume_pure = _C.assume_pure
-graph_break = _C.graph_break
-is_compiling = _C.is_compiling
-reset = _C.reset
+
+
+def __getattr__(name):
+    # The engine's own functions: a Python frame in between would be the one that a report names.
+    if name in ("assume_pure", "graph_break", "is_compiling", "reset"):
+        return getattr(_C, name)
+    raise AttributeError(f"module 'framejit' has no attribute '{name}'")
+
 
 __all__ = ["FramejitError", "GraphBreakError", "RecompileError", "Report", "UnsupportedVersionError", "assume_pure", "compile", "config",
            "disable", "disabled", "explain", "graph_break", "is_compiling", "mark_dynamic", "report", "reset", "wait"]

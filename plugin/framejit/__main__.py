@@ -18,7 +18,7 @@ def save(report, path):
     if path.endswith(".html"):
         return report.to_html(path)
     with open(path, "w", encoding="utf-8") as file:
-        file.write(json.dumps(report.to_dict(), indent=1) + "\n" if path.endswith(".json") else str(report))
+        file.write(json.dumps(report.to_dict(), indent=1) + "\n" if path.endswith(".json") else f"{report}\n")
 
 
 def command_run(args):
@@ -35,7 +35,7 @@ def command_run(args):
         if path:
             save(framejit.report(), path)
         else:
-            sys.stderr.write(framejit.report().text(color=sys.stderr.isatty() and "NO_COLOR" not in os.environ))
+            sys.stderr.write(framejit.report().text(color=sys.stderr.isatty() and "NO_COLOR" not in os.environ) + "\n")
     return 0
 
 
@@ -47,7 +47,7 @@ def command_report(args):
             report = framejit.Report.from_dict(json.load(file))
     except (OSError, ValueError, KeyError, TypeError) as error:
         return usage(f"{args[0]} is not a saved report ({type(error).__name__}: {error})")
-    sys.stdout.write(report.text())
+    print(report.text())
     return 0
 
 

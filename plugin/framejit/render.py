@@ -150,13 +150,13 @@ def text(report, color=None):
         color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     rich = _rich() if color else None
     if rich is None:
-        return "\n".join("".join(piece for piece, _ in line).rstrip() for line in lines(report)) + "\n"
+        return "\n".join("".join(piece for piece, _ in line).rstrip() for line in lines(report))
     console_type, text_type = rich
     out = io.StringIO()
     console = console_type(file=out, force_terminal=True, width=max(shutil.get_terminal_size().columns, 40), highlight=False)
     for line in lines(report):
         console.print(text_type.assemble(*((piece, STYLES[style]) for piece, style in line)), soft_wrap=True)
-    return out.getvalue()
+    return out.getvalue().rstrip("\n")
 
 
 def _rich():

@@ -3,6 +3,8 @@
 The schema (`to_dict`) is an interface for tools: FUNCTION, CALLS, REGION, BREAK and RECOMPILE name its keys, and a row of the engine that
 lacks one is an error. Texts and pages are made from it in `render`.
 """
+import inspect
+
 from . import render
 
 FUNCTION = ("name", "file", "line")
@@ -17,12 +19,24 @@ def _pick(row, keys):
     return {key: row[key] for key in keys}
 
 
+def _named(row):
+    """Name and place of a function. A module is called by its class: what is compiled is torch's own `_call_impl`, the same for all."""
+    target = row.get("target")
+    module = getattr(target, "__self__", None)
+    if module is None or getattr(target, "__name__", "") != "_call_impl":
+        return _pick(row, FUNCTION)
+    forward = inspect.unwrap(type(module).forward)
+    code = getattr(forward, "__code__", None)
+    place = {"file": code.co_filename, "line": code.co_firstlineno} if code else _pick(row, ("file", "line"))
+    return {"name": type(module).__qualname__, **place}
+
+
 class Report:
     """Made by framejit.report(). `print(report)` shows it; `functions` are the rows of the schema."""
 
     def __init__(self, rows):
         self.functions = [{
-            **_pick(row, FUNCTION),
+            **_named(row),
             "calls": _pick(row["calls"], CALLS),
             "regions": [_pick(r, REGION) for r in row["regions"]],
             "breaks": [_pick(b, BREAK) for b in row["breaks"]],

@@ -1,3 +1,3 @@
-// The test program: every .cpp below this folder adds cases to it. Run one with `./dev test WORD`.
+// One test program; every file beside this one adds suites that mirror the folders of src/ and plugin/.
 #define BOOST_TEST_MODULE framejit
 #include <boost/test/unit_test.hpp>
