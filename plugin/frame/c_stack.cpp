@@ -1,5 +1,5 @@
-// How much of the C stack is left. A PEP 523 hook makes every Python call use it (CPython alone does not), so with a raised recursion limit the
-// process would die where plain CPython goes on.
+// How much of the C stack is left. A PEP 523 hook makes every Python call use it (CPython alone does not), so with a raised recursion limit
+// the process would die where plain CPython goes on.
 #include "plugin/frame/frame.h"
 
 #include <pthread.h>
@@ -7,24 +7,26 @@
 namespace framejit {
 namespace {
 
-struct Limit {
-    uintptr_t lowest = 0;   // 0 where the system does not say
-    Limit() {
-        pthread_attr_t attributes;
-        if (pthread_getattr_np(pthread_self(), &attributes)) return;
-        void* address;
-        size_t size;
-        if (!pthread_attr_getstack(&attributes, &address, &size)) lowest = (uintptr_t)address;
-        pthread_attr_destroy(&attributes);
-    }
-};
+constexpr uintptr_t kUnknown = 1;  // no stack begins there
+constinit thread_local uintptr_t lowest = kUnknown;
+
+[[gnu::noinline]] void find_lowest() {
+    lowest = 0;  // unlimited, where the system does not say
+    pthread_attr_t attributes;
+    if (pthread_getattr_np(pthread_self(), &attributes)) return;
+    void* address;
+    size_t size;
+    if (!pthread_attr_getstack(&attributes, &address, &size)) lowest = (uintptr_t)address;
+    pthread_attr_destroy(&attributes);
+}
 
 }  // namespace
 
 size_t c_stack_left() {
-    static thread_local const Limit limit;
+    if (lowest == kUnknown) [[unlikely]]
+        find_lowest();
     const auto here = (uintptr_t)__builtin_frame_address(0);
-    return here > limit.lowest ? here - limit.lowest : 0;
+    return here > lowest ? here - lowest : 0;
 }
 
 }  // namespace framejit

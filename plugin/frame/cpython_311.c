@@ -11,7 +11,8 @@
 #include "plugin/frame/cpython_311_layout.h"
 
 #define SAME_OFFSET(field)                                                                                                                 \
-    _Static_assert(offsetof(struct framejit_frame_copy, field) == offsetof(_PyInterpreterFrame, field), "frame layout of CPython 3.11: " #field)
+    _Static_assert(offsetof(struct framejit_frame_copy, field) == offsetof(_PyInterpreterFrame, field),                                    \
+                   "frame layout of CPython 3.11: " #field)
 SAME_OFFSET(f_func);
 SAME_OFFSET(f_globals);
 SAME_OFFSET(f_builtins);

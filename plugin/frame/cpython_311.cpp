@@ -174,8 +174,8 @@ uint32_t type_version(PyTypeObject* type) {
     return type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG ? type->tp_version_tag : 0;
 }
 
-// An object of an ordinary class keeps its attributes in an inline array until something asks for its __dict__; the slot holds null so long.
-// _PyObject_GetDictPtr would make the dict then, so it is asked only about types that manage their dict themselves (tp_dictoffset).
+// An object of an ordinary class keeps its attributes in an inline array until something asks for its __dict__; the slot holds null so
+// long. _PyObject_GetDictPtr would make the dict then, so it is asked only about types that manage their dict themselves (tp_dictoffset).
 PyObject** dict_slot(PyObject* object) {
     if (Py_TYPE(object)->tp_flags & Py_TPFLAGS_MANAGED_DICT) return framejit_managed_dict(object);
     return _PyObject_GetDictPtr(object);

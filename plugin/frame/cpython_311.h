@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <frameobject.h>
 
-#undef _PyObject_LookupSpecial   // in 3.11's headers a macro for another variant of the function
+#undef _PyObject_LookupSpecial  // in 3.11's headers a macro for another variant of the function
 extern "C" {
 // cpython_311.c
 const int* framejit_eval_breaker(PyThreadState*);
@@ -31,7 +31,7 @@ inline constexpr signed char kFrameSuspended = -1;
 struct Link {
     _PyCFrame cframe;
 
-    bool traced() const { return cframe.use_tracing; }   // also set from outside: settrace inside a call
+    bool traced() const { return cframe.use_tracing; }  // also set from outside: settrace inside a call
 };
 
 inline void link_frame(PyThreadState* thread, Frame* frame, Link& link) {
@@ -52,7 +52,7 @@ inline void unlink_frame(PyThreadState* thread, Link& link) {
 // False: RecursionError is set, and the frame is to be unlinked (which gives the level back) and left as it is.
 inline bool enter_recursion(PyThreadState* thread) {
     if (thread->recursion_remaining-- > 0 || !_Py_CheckRecursiveCall(thread, "")) return true;
-    thread->recursion_remaining--;   // the check gave the level back already
+    thread->recursion_remaining--;  // the check gave the level back already
     return false;
 }
 

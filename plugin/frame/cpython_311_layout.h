@@ -1,6 +1,6 @@
 /* The fields of CPython 3.11's interpreter frame, readable from C and C++.
-   C++ cannot include internal/pycore_frame.h (its atomics are C11's), so the struct is repeated here. The C half, cpython_311.c, gives the copy
-   another name, includes the original as well, and fails to compile if an offset differs. */
+   C++ cannot include internal/pycore_frame.h (its atomics are C11's), so the struct is repeated here. The C half, cpython_311.c, gives the
+   copy another name, includes the original as well, and fails to compile if an offset differs. */
 #pragma once
 #include <Python.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 // Code objects -> neutral instructions, once per code object.
 //
-// The decoded form lives in a side table, and the code type's tp_dealloc takes rows out of it. The official places do not work: co_extra calls
-// the free functions of every registered tool for every code object that has any extra, and weak references show in gc.get_objects().
+// The decoded form lives in a side table, and the code type's tp_dealloc takes rows out of it. The official places do not work: co_extra
+// calls the free functions of every registered tool for every code object that has any extra, and weak references show in gc.get_objects().
 // Bytes come from PyCode_GetCode(): co_code_adaptive is specialised in place.
 #include "plugin/frame/decode.h"
 
@@ -41,7 +41,7 @@ Code* remember(PyObject* code, std::unique_ptr<Code> row) {
 
 struct Parsed {
     std::unique_ptr<Code> code = std::make_unique<Code>();
-    std::vector<int> jumps_to;   // per instruction: the code unit jumped to, or -1
+    std::vector<int> jumps_to;  // per instruction: the code unit jumped to, or -1
 };
 
 bool parse_instructions(const uint8_t* bytes, int units, Parsed& out) {
@@ -100,7 +100,7 @@ void parse_handlers(PyObject* table, Code& code) {
 }
 
 std::unique_ptr<Code> parse(PyCodeObject* co) {
-    PyObject *type, *value, *traceback;   // a frame may be decoded while an exception is thrown into it
+    PyObject *type, *value, *traceback;  // a frame may be decoded while an exception is thrown into it
     PyErr_Fetch(&type, &value, &traceback);
     PyRef bytes = PyRef::steal(PyCode_GetCode(co));
     PyErr_Restore(type, value, traceback);
@@ -126,6 +126,8 @@ const Code* decode(PyCodeObject* co) {
     if (slot.code != code) slot = {code, find_or_parse(code)};
     return slot.decoded;
 }
+
+size_t decoded_count() { return decoded.size(); }
 
 void mark_native(PyCodeObject* co) {
     if (Code* code = find_or_parse((PyObject*)co)) code->native = true;

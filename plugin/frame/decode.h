@@ -8,15 +8,15 @@ namespace framejit {
 struct Opcode {
     uint8_t number;
     Op op;
-    uint8_t caches = 0;   // code units of inline cache behind it
-    int8_t jump = 0;      // 1 forward, -1 backward, 0 no jump; distances count from behind the caches
+    uint8_t caches = 0;  // code units of inline cache behind it
+    int8_t jump = 0;     // 1 forward, -1 backward, 0 no jump; distances count from behind the caches
 };
 
 // Version file: the row, or null for an opcode it does not know (the code then runs natively).
 const Opcode* opcode_row(int number);
-const Opcode* opcode_row(Op);   // for thunks
+const Opcode* opcode_row(Op);  // for thunks
 extern const uint8_t kExtendedArg;
 
-void mark_native(PyCodeObject*);   // a thunk
+void mark_native(PyCodeObject*);  // a thunk
 
 }  // namespace framejit

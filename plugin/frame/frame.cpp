@@ -11,7 +11,7 @@ std::string where(const Frame* frame) {
     PyCodeObject* code = code_of(frame);
     auto text = [](PyObject* string) {
         const char* utf8 = PyUnicode_AsUTF8(string);
-        if (!utf8) PyErr_Clear();   // a lone surrogate in a file name
+        if (!utf8) PyErr_Clear();  // a lone surrogate in a file name
         return std::string(utf8 ? utf8 : "?");
     };
     return text(code->co_filename) + ":" + std::to_string(line_of(frame)) + " in " + text(code->co_qualname);

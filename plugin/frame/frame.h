@@ -59,6 +59,7 @@ struct Code {
     bool native = false;             // a thunk: never interpreted
 };
 const Code* decode(PyCodeObject*);   // cached for the life of the code object; null when it cannot be decoded
+size_t decoded_count();              // code objects in the cache
 
 // ---- PEP 523 ----
 using EvalHook = PyObject* (*)(PyThreadState*, Frame*, int throwflag);

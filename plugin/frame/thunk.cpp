@@ -1,7 +1,8 @@
 // Thunks: `RESUME; LOAD_FAST...; THE_OPCODE; RETURN_VALUE` in a code object that CPython itself runs.
 //
-// They stand in for C helpers that libpython hides (_PyAsyncGenValueWrapperNew, _PyExc_PrepReraiseStar, match_class, ...), so nothing of CPython
-// is copied and a new version costs nothing here. A thunk that raises leaves its own entry at the head of the traceback; it is dropped.
+// They stand in for C helpers that libpython hides (_PyAsyncGenValueWrapperNew, _PyExc_PrepReraiseStar, match_class, ...), so nothing of
+// CPython is copied and a new version costs nothing here. A thunk that raises leaves its own entry at the head of the traceback; it is
+// dropped.
 #include "plugin/frame/decode.h"
 #include "plugin/frame/running.h"
 
@@ -10,10 +11,10 @@
 namespace framejit {
 namespace {
 
-PyObject* template_code;    // a function of kMaxThunkOperands arguments, whose code `replace` turns into thunks
+PyObject* template_code;  // a function of kMaxThunkOperands arguments, whose code `replace` turns into thunks
 PyObject* thunk_globals;
 
-void append(std::string& bytes, Op op, int arg) {   // arg < 2^16: pattern counts, names and small flags
+void append(std::string& bytes, Op op, int arg) {  // arg < 2^16: pattern counts, names and small flags
     const Opcode* row = opcode_row(op);
     if (arg > 0xFF) {
         bytes += (char)kExtendedArg;
@@ -65,7 +66,7 @@ void drop_thunk_from_traceback() {
 }  // namespace
 
 PyObject* run_native(PyThreadState*, Op op, int arg, PyObject* const* operands, int count, Results results, PyObject* name) {
-    static auto& made = *new std::unordered_map<uint64_t, PyObject*>;   // function objects, kept for good
+    static auto& made = *new std::unordered_map<uint64_t, PyObject*>;  // function objects, kept for good
     const uint64_t key = (uint64_t)arg << 32 | (uint64_t)op << 16 | (uint64_t)count << 8 | (uint64_t)results;
     PyRef function;
     if (auto row = name ? made.end() : made.find(key); row != made.end()) {
@@ -89,8 +90,9 @@ int import_star_native(PyThreadState*, PyObject* module, PyObject* globals, PyOb
     append(bytes, Op::ImportStar, 0);
     append(bytes, Op::LoadConst, 1);
     append(bytes, Op::ReturnValue, 0);
-    PyRef code = replace_code(Py_BuildValue("{s:y#,s:(OO),s:i,s:i,s:i,s:(),s:()}", "co_code", bytes.data(), (Py_ssize_t)bytes.size(), "co_consts",
-                                            module, Py_None, "co_argcount", 0, "co_nlocals", 0, "co_flags", 0, "co_varnames", "co_names"));
+    PyRef code =
+        replace_code(Py_BuildValue("{s:y#,s:(OO),s:i,s:i,s:i,s:(),s:()}", "co_code", bytes.data(), (Py_ssize_t)bytes.size(), "co_consts",
+                                   module, Py_None, "co_argcount", 0, "co_nlocals", 0, "co_flags", 0, "co_varnames", "co_names"));
     if (!code) return -1;
     PyRef none = PyRef::steal(PyEval_EvalCode(code.get(), globals, locals));
     if (!none) drop_thunk_from_traceback();
@@ -110,12 +112,13 @@ int init_thunks() {
     thunk_globals = PyDict_New();
     if (!scope || !thunk_globals || PyDict_SetItemString(thunk_globals, "__builtins__", PyEval_GetBuiltins()) < 0) return -1;
     // The body only has to need a value stack that is deep enough.
-    PyRef made = PyRef::steal(PyRun_String("def thunk(a, b, c, d): return (a, b, c, d, [a, b, c, d])\n", Py_file_input, scope.get(), scope.get()));
+    PyRef made =
+        PyRef::steal(PyRun_String("def thunk(a, b, c, d): return (a, b, c, d, [a, b, c, d])\n", Py_file_input, scope.get(), scope.get()));
     PyObject* function = made ? PyDict_GetItemString(scope.get(), "thunk") : nullptr;
     template_code = function ? PyObject_GetAttrString(function, "__code__") : nullptr;
     if (!template_code) return -1;
-    // The eval breaker's thunk must exist before it is needed: making a code object raises an audit event, and an audit hook written in Python
-    // would enter the interpreter, which would want the same thunk again.
+    // The eval breaker's thunk must exist before it is needed: making a code object raises an audit event, and an audit hook written in
+    // Python would enter the interpreter, which would want the same thunk again.
     PyObject* none = Py_None;
     PyRef served = PyRef::steal(run_native(PyThreadState_Get(), Op::Nop, 0, &none, 1));
     return served ? 0 : -1;

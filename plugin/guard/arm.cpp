@@ -1,4 +1,5 @@
 // Evaluating a part in full, arming it, proving it again. The order of words matters: see part.h.
+#include <unordered_set>
 #include "plugin/frame/frame.h"
 #include "plugin/guard/part.h"
 
@@ -49,6 +50,8 @@ private:
         add_word(reinterpret_cast<const Word::Loaded*>(at), owner);
     }
     void add_word(const Word::Loaded* at, int owner) {
+        if (owner < 0 && !seen_.insert(at).second)   // many modules of one class share its methods
+            return;
         binding_.words.push_back({at, *at});
         binding_.owners.push_back(owner);
     }
@@ -117,11 +120,14 @@ private:
         switch (arming_of(row.kind)) {
         case Arming::TypeWord: type_word(row.source); return true;
         case Arming::Contents:
-            if (PyDict_CheckExact(value))
+        case Arming::Order: {
+            bool reordered_unseen = arming_of(row.kind) == Arming::Order && PyODict_Check(value) && PyDict_GET_SIZE(value) > 1;
+            if (PyDict_Check(value) && !reordered_unseen)
                 return tag_word(row.source);
             if (!PyTuple_CheckExact(value) && !PyUnicode_CheckExact(value))
                 binding_.unproved.push_back(index);
             return true;
+        }
         case Arming::Function:
             for (PyObject** field : function_fields(value))
                 add_word(field);
@@ -135,6 +141,7 @@ private:
     const Evaluation& now_;
     Binding& binding_;
     std::vector<char> typed_, tagged_;
+    std::unordered_set<const void*> seen_;
 };
 
 // The dict behind a word has another tag. True when all that is guarded in it is as it was.
@@ -164,14 +171,20 @@ bool repair(const Layout& layout, Binding& binding, size_t at, Evaluation& now) 
     return true;
 }
 
+const Word* first_difference(const Word* word, const Word* end) {
+    while (word < end && *word->at == word->expected)
+        ++word;
+    return word;
+}
+
 bool proves(const Layout& layout, Binding& binding, Evaluation& now) {
-    size_t at = 0;
+    const Word* words = binding.words.data();
+    const Word* at = words;
     for (const Segment& segment : binding.segments) {
-        for (; at < segment.end; ++at) {
-            const Word& word = binding.words[at];
-            if (*word.at != word.expected && !repair(layout, binding, at, now))
+        const Word* end = words + segment.end;
+        for (; (at = first_difference(at, end)) < end; ++at)
+            if (!repair(layout, binding, size_t(at - words), now))
                 return false;
-        }
         if (segment.type && type_version(segment.type) != segment.version)
             return false;
     }

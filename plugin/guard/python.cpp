@@ -7,6 +7,7 @@
 #include "plugin/guard/python.h"
 #include <chrono>
 #include <cstring>
+#include <stdexcept>
 #include "plugin/guard/guard.h"
 
 namespace framejit {
@@ -16,6 +17,7 @@ struct PyGuardSet {
     PyObject_HEAD
     GuardSet* set;
     Sources* sources;
+    std::vector<int>* numbers;   // the caller's numbers -> ours, which are interned
     PyObject* names;
 };
 
@@ -87,7 +89,7 @@ bool parse_guards(PyObject* rows, const std::vector<int>& numbers, std::vector<G
     return true;
 }
 
-PyObject* guard_new(PyTypeObject* type, PyObject* args, PyObject*) {
+PyObject* build(PyTypeObject* type, PyObject* args) {
     PyObject *source_rows, *guard_rows, *names, *wanted_rows = nullptr;
     if (!PyArg_ParseTuple(args, "O!O!O|O!", &PyTuple_Type, &source_rows, &PyTuple_Type, &guard_rows, &names, &PyTuple_Type, &wanted_rows))
         return nullptr;
@@ -103,9 +105,19 @@ PyObject* guard_new(PyTypeObject* type, PyObject* args, PyObject*) {
     if (!self)
         return nullptr;
     self->sources = new Sources(sources);
+    self->numbers = new std::vector<int>(numbers);
     self->names = Py_NewRef(names);
     self->set = new GuardSet(std::move(sources), std::move(guards), std::move(specs), std::move(wanted), PyRef::share(names));
     return reinterpret_cast<PyObject*>(self);
+}
+
+PyObject* guard_new(PyTypeObject* type, PyObject* args, PyObject*) {
+    try {
+        return build(type, args);
+    } catch (const std::out_of_range&) {
+        PyErr_SetString(PyExc_IndexError, "a row names a source that does not exist");
+        return nullptr;
+    }
 }
 
 PyGuardSet* cast(PyObject* o) { return reinterpret_cast<PyGuardSet*>(o); }
@@ -151,8 +163,14 @@ PyObject* guard_counts(PyObject* self, PyObject*) {
 }
 
 PyObject* guard_path(PyObject* self, PyObject* source) {
-    std::string path = cast(self)->sources->path(int(PyLong_AsLong(source)), cast(self)->names);
-    return PyErr_Occurred() ? nullptr : PyUnicode_FromStringAndSize(path.data(), Py_ssize_t(path.size()));
+    size_t number = PyLong_AsSize_t(source);
+    if (number >= cast(self)->numbers->size()) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_IndexError, "no such source");
+        return nullptr;
+    }
+    std::string path = cast(self)->sources->path((*cast(self)->numbers)[number], cast(self)->names);
+    return PyUnicode_FromStringAndSize(path.data(), Py_ssize_t(path.size()));
 }
 
 PyObject* guard_time(PyObject* self, PyObject* args) {
@@ -178,6 +196,7 @@ void guard_dealloc(PyObject* self) {
     PyObject_GC_UnTrack(self);
     delete cast(self)->set;
     delete cast(self)->sources;
+    delete cast(self)->numbers;
     Py_XDECREF(cast(self)->names);
     type->tp_free(self);
     Py_DECREF(type);

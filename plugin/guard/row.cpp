@@ -91,7 +91,7 @@ int shared_storage(PyObject* a, PyObject* b) {
 bool holds_Disjoint(const Looking& l) { return shared_storage(l.value, l.other) == 0; }
 bool holds_SharedStorage(const Looking& l) { return shared_storage(l.value, l.other) == 1; }
 
-std::string expects_Type(const Looking& l) { return "type " + print_value(l.row.expected); }
+std::string expects_Type(const Looking& l) { return "type " + name_of_type(reinterpret_cast<PyTypeObject*>(l.row.expected)); }
 std::string expects_Identity(const Looking& l) {
     return "the same " + (l.row.alive() ? print_value(l.row.expected) : std::string("object, which is gone"));
 }

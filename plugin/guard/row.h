@@ -6,7 +6,7 @@
 
 namespace framejit {
 
-enum class Arming : uint8_t { Nothing, TypeWord, Contents, Function, Call, Pair };
+enum class Arming : uint8_t { Nothing, TypeWord, Contents, Order, Function, Call, Pair };
 
 // Invariant: `expected` is compared only while it is alive. It is held strongly, or `weak` is set and `alive` says whether it still lives.
 struct Row {

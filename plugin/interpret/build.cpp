@@ -7,13 +7,13 @@
 namespace framejit {
 namespace {
 
-constexpr int kRaiseOnDuplicate = 2;   // _PyDict_MergeEx: two values for one keyword
+constexpr int kRaiseOnDuplicate = 2;  // _PyDict_MergeEx: two values for one keyword
 
 bool is_iterable(PyObject* object) { return Py_TYPE(object)->tp_iter || PySequence_Check(object); }
 
-using Items = std::vector<PyRef>;   // not on the value stack: the iterable has to stay there while its iterator runs
+using Items = std::vector<PyRef>;  // not on the value stack: the iterable has to stay there while its iterator runs
 
-Stack push_items(Stack sp, Items& items) {   // the first item ends on top
+Stack push_items(Stack sp, Items& items) {  // the first item ends on top
     sp = pop(sp, 1);
     while (!items.empty()) {
         sp = push(sp, items.back().release());
@@ -71,10 +71,10 @@ bool unpack_starred(PyObject* value, int before, int after, Items& items) {
 
 PyObject* converted(PyObject* value, int conversion) {
     switch (conversion) {
-        case 1: return PyObject_Str(value);
-        case 2: return PyObject_Repr(value);
-        case 3: return PyObject_ASCII(value);
-        default: return Py_NewRef(value);
+    case 1: return PyObject_Str(value);
+    case 2: return PyObject_Repr(value);
+    case 3: return PyObject_ASCII(value);
+    default: return Py_NewRef(value);
     }
 }
 

@@ -9,7 +9,7 @@ void format_name(PyObject* type, const char* format, PyObject* name) {
     if (const char* text = PyUnicode_AsUTF8(name)) PyErr_Format(type, format, text);
 }
 
-void add_name_attribute(PyObject* name) {   // the "did you mean" of tracebacks reads it
+void add_name_attribute(PyObject* name) {  // the "did you mean" of tracebacks reads it
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
@@ -36,8 +36,7 @@ void set_unbound_free_variable(PyObject* name) {
 
 void set_not_iterable_argument(PyObject* function, PyObject* arguments) {
     PyRef text = PyRef::steal(_PyObject_FunctionStr(function));
-    if (text)
-        PyErr_Format(PyExc_TypeError, "%U argument after * must be an iterable, not %.200s", text.get(), Py_TYPE(arguments)->tp_name);
+    if (text) PyErr_Format(PyExc_TypeError, "%U argument after * must be an iterable, not %.200s", text.get(), Py_TYPE(arguments)->tp_name);
 }
 
 void explain_mapping_argument(PyObject* function, PyObject* mapping) {
@@ -51,8 +50,8 @@ void explain_mapping_argument(PyObject* function, PyObject* mapping) {
     if (!PyErr_ExceptionMatches(PyExc_KeyError)) return;
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    // Merging two packs leaves a bare tuple of the key here. A KeyError instance came from the user's own mapping, or was made because another
-    // exception is being handled; CPython 3.11 shows both as they are.
+    // Merging two packs leaves a bare tuple of the key here. A KeyError instance came from the user's own mapping, or was made because
+    // another exception is being handled; CPython 3.11 shows both as they are.
     PyRef text;
     if (value && PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 1) text = PyRef::steal(_PyObject_FunctionStr(function));
     if (!text) {

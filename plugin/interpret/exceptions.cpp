@@ -1,13 +1,14 @@
 // Raising, handlers, `with`.
 //
-// The exception being handled is the thread's (`handled_exception`): PushExcInfo saves the outer one on the value stack, PopExcept restores it.
+// The exception being handled is the thread's (`handled_exception`): PushExcInfo saves the outer one on the value stack, PopExcept restores
+// it.
 #include "plugin/interpret/errors.h"
 #include "plugin/interpret/run.h"
 
 namespace framejit {
 namespace {
 
-PyObject* exception_being_handled(PyThreadState* thread) {   // looks through the generators that are running
+PyObject* exception_being_handled(PyThreadState* thread) {  // looks through the generators that are running
     _PyErr_StackItem* item = thread->exc_info;
     while ((!item->exc_value || item->exc_value == Py_None) && item->previous_item) item = item->previous_item;
     return item->exc_value == Py_None ? nullptr : item->exc_value;
@@ -21,7 +22,7 @@ PyRef exception_from(PyObject* expression, const char* complaint) {
     return {};
 }
 
-void raise_from(PyObject* expression, PyObject* cause) {   // cause: null without `from`
+void raise_from(PyObject* expression, PyObject* cause) {  // cause: null without `from`
     PyRef exception = exception_from(expression, "exceptions must derive from BaseException");
     if (!exception) return;
     if (!PyExceptionInstance_Check(exception.get())) {
@@ -57,10 +58,11 @@ Stack enter_context(Run& run, Stack sp, PyObject* enter_name, PyObject* exit_nam
     PyRef exit = PyRef::steal(_PyObject_LookupSpecial(manager, exit_name));
     if (!exit) {
         if (!PyErr_Occurred())
-            PyErr_Format(PyExc_TypeError, "'%.200s' object does not support the %scontext manager protocol (missed %s method)", type, kind, missed);
+            PyErr_Format(PyExc_TypeError, "'%.200s' object does not support the %scontext manager protocol (missed %s method)", type, kind,
+                         missed);
         return fail(run, sp);
     }
-    PyObject* entered = PyObject_CallNoArgs(enter.get());   // the manager stays on the stack meanwhile
+    PyObject* entered = PyObject_CallNoArgs(enter.get());  // the manager stays on the stack meanwhile
     if (!entered) return fail(run, sp);
     return push(finish(run, sp, 1, exit.release()), entered);
 }
@@ -83,8 +85,8 @@ HANDLER(RaiseVarargs) {
     return leave(run, sp, Outcome::Unwind);
 }
 
-// The argument is the depth of the position that the exception came from: tracebacks show that line, while this instruction's own position finds
-// the handler.
+// The argument is the depth of the position that the exception came from: tracebacks show that line, while this instruction's own position
+// finds the handler.
 HANDLER(Reraise) {
     if (ins.arg) {
         PyObject* unit = sp[-1 - ins.arg];
@@ -135,9 +137,7 @@ HANDLER(PrepReraiseStar) { return finish(run, sp, 2, run_native(run.thread, Op::
 
 HANDLER(BeforeWith) { return enter_context(run, sp, INTERNED("__enter__"), INTERNED("__exit__"), "", "__exit__"); }
 
-HANDLER(BeforeAsyncWith) {
-    return enter_context(run, sp, INTERNED("__aenter__"), INTERNED("__aexit__"), "asynchronous ", "__aexit__");
-}
+HANDLER(BeforeAsyncWith) { return enter_context(run, sp, INTERNED("__aenter__"), INTERNED("__aexit__"), "asynchronous ", "__aexit__"); }
 
 // stack: exit method, position, outer exception, exception; calls the method, pushes its answer
 HANDLER(WithExceptStart) {

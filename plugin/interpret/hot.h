@@ -1,4 +1,5 @@
-// The handlers that do less work than a call costs: stack, locals, constants, jumps. They are inlined into the loop, which alone includes them.
+// The handlers that do less work than a call costs: stack, locals, constants, jumps. They are inlined into the loop, which alone includes
+// them.
 #pragma once
 #include "plugin/interpret/errors.h"
 #include "plugin/interpret/run.h"
@@ -7,7 +8,7 @@ namespace framejit {
 
 inline HANDLER(Nop) { return sp; }
 
-inline HANDLER(Resume) { return ins.arg < 2 ? check_breaker(run, sp) : sp; }   // 2, 3: resumed by yield from or await, which checked
+inline HANDLER(Resume) { return ins.arg < 2 ? check_breaker(run, sp) : sp; }  // 2, 3: resumed by yield from or await, which checked
 
 inline HANDLER(PopTop) { return pop(sp, 1); }
 

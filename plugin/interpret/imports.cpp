@@ -26,10 +26,10 @@ PyObject* import_name(Run& run, PyObject* name, PyObject* level, PyObject* from_
 // stack: level, names of `from`
 HANDLER(ImportName) { return finish(run, sp, 2, import_name(run, run.name(ins.arg), sp[-2], sp[-1])); }
 
-HANDLER(ImportFrom) {   // the module stays
+HANDLER(ImportFrom) {  // the module stays
     PyObject* name = run.name(ins.arg);
     PyObject* value = PyObject_GetAttr(sp[-1], name);
-    if (!value && PyErr_ExceptionMatches(PyExc_AttributeError)) {   // submodules, circular imports, the message
+    if (!value && PyErr_ExceptionMatches(PyExc_AttributeError)) {  // submodules, circular imports, the message
         PyErr_Clear();
         value = run_native(run.thread, Op::ImportFrom, 0, sp - 1, 1, Results::One, name);
     }

@@ -1,10 +1,11 @@
 // The loop: executes a real CPython frame, linked as the thread's current one, on its own value stack.
 //
-// Any frame can be handed to CPython between two instructions, which keeps CPython's rarer machinery out of here: tracing (also when settrace is
-// called in the middle of a frame) and making generators. How a handler ends (Outcome) decides what happens next; errors go through `unwind`.
+// Any frame can be handed to CPython between two instructions, which keeps CPython's rarer machinery out of here: tracing (also when
+// settrace is called in the middle of a frame) and making generators. How a handler ends (Outcome) decides what happens next; errors go
+// through `unwind`.
 //
-// The loop is compiled twice. The watched one asks `watcher` around every instruction; it may change or vanish in the middle of a frame, so it
-// is read again each time.
+// The loop is compiled twice. The watched one asks `watcher` around every instruction; it may change or vanish in the middle of a frame, so
+// it is read again each time.
 #include "plugin/interpret/interpreter.h"
 #include "plugin/interpret/errors.h"
 #include "plugin/interpret/hot.h"
@@ -26,14 +27,14 @@ constexpr size_t kStackReserve = 64 << 10;
 
 constexpr Ins kReturn = {Op::ReturnValue, 0, -1, -1, -1};
 
-inline Stack execute(Run& run, const Ins& ins, Stack sp) {
+[[gnu::always_inline]] inline Stack execute(Run& run, const Ins& ins, Stack sp) {
     switch (ins.op) {
 #define INSTRUCTION(name)                                                                                                                  \
     case Op::name: return do_##name(run, ins, sp);
 #include "plugin/interpret/instruction.def"
 #undef INSTRUCTION
+    default: __builtin_unreachable();
     }
-    __builtin_unreachable();
 }
 
 // The keyword names that KwNames would have left, when execution enters at the Precall or Call behind it.
@@ -56,7 +57,7 @@ int depth_of(const Run& run, Stack sp) { return (int)(sp - run.fast); }
 
 // Calls the thread's watcher, if there is one. A shadow is shown only to the watcher that made it.
 struct Observer {
-    Watcher** current = &watcher;   // where this thread keeps it: frames do not change threads while they run
+    Watcher** current = &watcher;  // where this thread keeps it: frames do not change threads while they run
     Watcher* maker = nullptr;
     void* made = nullptr;
 
@@ -84,8 +85,7 @@ struct NoObserver {
 
 // ---- leaving the loop ----
 
-template <class O>
-PyObject* finish_run(Run& run, O& observer, PyObject* result, Stack sp, Watcher::Exit exit) {
+template <class O> PyObject* finish_run(Run& run, O& observer, PyObject* result, Stack sp, Watcher::Exit exit) {
     give_stack(run.frame, sp);
     observer.leave(run, result, sp, exit);
     unlink_frame(run.thread, run.link);
@@ -93,8 +93,7 @@ PyObject* finish_run(Run& run, O& observer, PyObject* result, Stack sp, Watcher:
 }
 
 // CPython goes on with `at`. Keyword names live in its evaluator, so a call starts again at its KwNames, which is harmless.
-template <class O>
-[[gnu::noinline]] PyObject* hand_over(Run& run, O& observer, const Ins* at, Stack sp) {
+template <class O> [[gnu::noinline]] PyObject* hand_over(Run& run, O& observer, const Ins* at, Stack sp) {
     ++interpreter_counters.handed_over;
     if (run.kwnames) at = find_kwnames(run.code, at);
     set_unit(run.frame, at->start - 1);
@@ -104,7 +103,8 @@ template <class O>
 
 // ---- errors ----
 
-// The events that CPython sends to a trace function while it unwinds. A frame starts untraced here, so this is for one installed by a callee.
+// The events that CPython sends to a trace function while it unwinds. A frame starts untraced here, so this is for one installed by a
+// callee.
 void send_trace_event(Run& run, Stack sp, int event) {
     PyThreadState* thread = run.thread;
     if (!run.link.traced() || !thread->c_tracefunc || thread->tracing || is_incomplete(run.frame)) return;
@@ -125,7 +125,7 @@ void send_trace_event(Run& run, Stack sp, int event) {
         PyErr_Restore(type, value, traceback);
         return;
     }
-    Py_XDECREF(type);   // the trace function's own error takes its place
+    Py_XDECREF(type);  // the trace function's own error takes its place
     Py_XDECREF(value);
     Py_XDECREF(traceback);
 }
@@ -164,19 +164,18 @@ Stack unwind(Run& run, int unit) {
 
 // ---- the loop ----
 
-template <bool Watched>
-PyObject* run_loop(Run& run, Stack sp, int unit, int throwflag) {
+template <bool Watched> PyObject* run_loop(Run& run, Stack sp, int unit, int throwflag) {
     std::conditional_t<Watched, Observer, NoObserver> observer;
     if constexpr (Watched) observer.enter(run.frame, throwflag);
     if (throwflag) sp = fail(run, sp);
     for (;;) {
         if (!sp) [[unlikely]] {
             switch (run.outcome) {
-                case Outcome::Return: return finish_run(run, observer, run.result, run.sp, Watcher::Exit::Return);
-                case Outcome::Yield: return finish_run(run, observer, run.result, run.sp, Watcher::Exit::Yield);
-                case Outcome::HandOver: return hand_over(run, observer, run.next - 1, run.sp);
-                case Outcome::Error: begin_error(run); break;
-                case Outcome::Unwind: break;
+            case Outcome::Return: return finish_run(run, observer, run.result, run.sp, Watcher::Exit::Return);
+            case Outcome::Yield: return finish_run(run, observer, run.result, run.sp, Watcher::Exit::Yield);
+            case Outcome::HandOver: return hand_over(run, observer, run.next - 1, run.sp);
+            case Outcome::Error: begin_error(run); break;
+            case Outcome::Unwind: break;
             }
             sp = unwind(run, unit);
             if (!sp) return finish_run(run, observer, nullptr, run.sp, Watcher::Exit::Error);
@@ -190,9 +189,12 @@ PyObject* run_loop(Run& run, Stack sp, int unit, int throwflag) {
         if constexpr (Watched) {
             const Ins* chosen = observer.before(run, *ins, sp);
             if (chosen != ins) [[unlikely]] {
-                if (!chosen) sp = fail(run, sp);
-                else if (chosen == &kReturn) sp = do_ReturnValue(run, kReturn, sp);
-                else enter_at(run, chosen);
+                if (!chosen)
+                    sp = fail(run, sp);
+                else if (chosen == &kReturn)
+                    sp = do_ReturnValue(run, kReturn, sp);
+                else
+                    enter_at(run, chosen);
                 continue;
             }
         }
@@ -211,8 +213,7 @@ bool enter_call(PyThreadState* thread) {
     return false;
 }
 
-template <bool Watched>
-PyObject* run_frame(PyThreadState* thread, Frame* frame, int throwflag, const Code* code) {
+template <bool Watched> PyObject* run_frame(PyThreadState* thread, Frame* frame, int throwflag, const Code* code) {
     Run run;
     run.thread = thread;
     run.frame = frame;

@@ -4,8 +4,8 @@
 namespace framejit {
 
 struct InterpreterCounters {
-    long frames = 0;        // frames started or resumed
-    long handed_over = 0;   // of these, finished by CPython
+    long frames = 0;       // frames started or resumed
+    long handed_over = 0;  // of these, finished by CPython
 };
 extern InterpreterCounters interpreter_counters;
 

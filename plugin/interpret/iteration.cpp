@@ -1,7 +1,7 @@
 // Iteration, generators, coroutines.
 //
-// A generator is made by CPython: ReturnGenerator hands its frame over, which moves into the generator object, so the frame has another address
-// from its first resume on.
+// A generator is made by CPython: ReturnGenerator hands its frame over, which moves into the generator object, so the frame has another
+// address from its first resume on.
 #include "plugin/interpret/errors.h"
 #include "plugin/interpret/run.h"
 
@@ -51,7 +51,7 @@ HANDLER(AsyncGenWrap) { return finish(run, sp, 1, run_native(run.thread, Op::Asy
 HANDLER(GetAwaitable) { return finish(run, sp, 1, run_native(run.thread, Op::GetAwaitable, ins.arg, sp - 1, 1)); }
 HANDLER(GetAiter) { return finish(run, sp, 1, run_native(run.thread, Op::GetAiter, ins.arg, sp - 1, 1)); }
 
-HANDLER(GetAnext) {   // keeps the iterator, pushes the awaitable
+HANDLER(GetAnext) {  // keeps the iterator, pushes the awaitable
     PyRef both = PyRef::steal(run_native(run.thread, Op::GetAnext, ins.arg, sp - 1, 1, Results::Pair));
     return both ? push(sp, Py_NewRef(PyTuple_GET_ITEM(both.get(), 1))) : fail(run, sp);
 }

@@ -2,6 +2,8 @@
 #include "plugin/interpret/errors.h"
 #include "plugin/interpret/run.h"
 
+#include <array>
+
 namespace framejit {
 namespace {
 
@@ -20,11 +22,46 @@ int look_up(PyObject* space, PyObject* name, PyObject*& value) {
     return 0;
 }
 
-PyObject* global_or_builtin(Frame* frame, PyObject* name) {   // new reference
+PyObject* global_or_builtin(Frame* frame, PyObject* name) {  // new reference
     PyObject* value = nullptr;
     int found = look_up(globals_of(frame), name, value);
     if (!found) found = look_up(builtins_of(frame), name, value);
     if (!found) set_name_error(name);
+    return value;
+}
+
+// What a name meant while these two dicts were in these states. A version is never used twice, so a row that matches is right, and its
+// value is alive in one of the dicts. It owns its name: another string might get the address otherwise.
+struct KnownGlobal {
+    PyObject* name = nullptr;
+    uint64_t globals_version = 0;
+    uint64_t builtins_version = 0;
+    PyObject* value = nullptr;  // borrowed
+};
+std::array<KnownGlobal, 1024> known_globals;
+
+KnownGlobal& known_slot(PyObject* name, PyObject* globals) {
+    const uintptr_t mixed = ((uintptr_t)name >> 4) ^ ((uintptr_t)globals >> 6);
+    return known_globals[mixed % known_globals.size()];
+}
+
+PyObject* cached_global(Frame* frame, PyObject* name) {  // new reference
+    PyObject* globals = globals_of(frame);
+    PyObject* builtins = builtins_of(frame);
+    if (!PyDict_CheckExact(globals) || !PyDict_CheckExact(builtins)) return global_or_builtin(frame, name);
+    KnownGlobal& known = known_slot(name, globals);
+    const uint64_t globals_version = dict_version(globals);
+    const uint64_t builtins_version = dict_version(builtins);
+    if (known.name == name && known.globals_version == globals_version && known.builtins_version == builtins_version)
+        return Py_NewRef(known.value);
+    PyObject* value = global_or_builtin(frame, name);
+    // The look-up may have run Python code (a key that is no string, with an __eq__), which may have changed the dicts or this row.
+    if (value && dict_version(globals) == globals_version && dict_version(builtins) == builtins_version) {
+        PyRef old = PyRef::steal(std::exchange(known.name, Py_NewRef(name)));
+        known.globals_version = globals_version;
+        known.builtins_version = builtins_version;
+        known.value = value;
+    }
     return value;
 }
 
@@ -36,8 +73,10 @@ PyObject* require_locals(Frame* frame, const char* message, PyObject* name = nul
 }
 
 void set_unbound_deref(const Run& run, int index) {
-    if (index < locals_count(run.co) - free_vars_count(run.co)) set_unbound_local(run.local_name(index));
-    else set_unbound_free_variable(run.local_name(index));
+    if (index < locals_count(run.co) - free_vars_count(run.co))
+        set_unbound_local(run.local_name(index));
+    else
+        set_unbound_free_variable(run.local_name(index));
 }
 
 Stack push_deref(Run& run, int index, Stack sp) {
@@ -108,7 +147,7 @@ HANDLER(DeleteDeref) {
 }
 
 HANDLER(LoadGlobal) {
-    PyObject* value = global_or_builtin(run.frame, run.name(ins.arg >> 1));
+    PyObject* value = cached_global(run.frame, run.name(ins.arg >> 1));
     if (!value) return fail(run, sp);
     if (ins.arg & 1) sp = push(sp, nullptr);
     return push(sp, value);

@@ -1,7 +1,8 @@
 // See probe.h. The callback gets one tuple per event, runs unwatched, and may steer from "before":
 //   ("enter", code, throwflag)          its result is the shadow of this activation, passed on as the second argument of the callback
-//   ("before", code, unit, name, stack) the result is None, or (unit, stack): go on there with that value stack, or (None, [value]): return value;
-//                                       an exception is raised at the instruction
+//   ("before", code, unit, name, stack) the result is None, or (unit, stack): go on there with that value stack, or (None, [value]): return
+//   value;
+//                                       or False: watch no longer. An exception is raised at the instruction.
 //   ("after", code, unit, name, stack)
 //   ("unwound", code, depth)
 //   ("leave", code, how, depth)
@@ -19,14 +20,15 @@ public:
     explicit Probe(PyObject* callback) : callback_(callback) {}
 
     void* enter(Frame* frame, int throwflag) override {
-        PyRef shadow = tell(nullptr, Py_BuildValue("(sOi)", "enter", code_of(frame), throwflag));
-        return shadow.release();
+        shadows_.push_back(tell(nullptr, Py_BuildValue("(sOi)", "enter", code_of(frame), throwflag)));
+        return shadows_.back().get();
     }
 
     const Ins* before(void* shadow, Frame* frame, const Ins& ins, PyObject**& sp) override {
         PyRef answer = call((PyObject*)shadow, instruction_event("before", frame, ins, sp));
         if (!answer) return nullptr;
-        return answer.get() == Py_None ? &ins : steer(frame, answer.get(), sp);
+        if (answer.get() == Py_False) watcher = nullptr;
+        return answer.get() == Py_None || answer.get() == Py_False ? &ins : steer(frame, answer.get(), sp);
     }
 
     void after(void* shadow, Frame* frame, const Ins& ins, PyObject** sp) override {
@@ -40,7 +42,6 @@ public:
     void leave(void* shadow, Frame* frame, PyObject*, int depth, Exit exit) override {
         static const char* const names[] = {"return", "yield", "error", "hand over"};
         tell((PyObject*)shadow, Py_BuildValue("(sOsi)", "leave", code_of(frame), names[(int)exit], depth));
-        Py_XDECREF((PyObject*)shadow);
     }
 
 private:
@@ -102,11 +103,13 @@ private:
     }
 
     PyObject* callback_;
+    std::vector<PyRef> shadows_;  // of every activation: some never leave
 };
 
 }  // namespace
 
-const char kWatchDoc[] = "watch(function, callback): call function() with every frame interpreted, and callback(event, shadow) at each of its steps.";
+const char kWatchDoc[] =
+    "watch(function, callback): call function() with every frame interpreted, and callback(event, shadow) at each of its steps.";
 
 PyObject* watch(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
     if (count != 2) {

@@ -15,12 +15,14 @@ PyObject* py_interpret_everything(PyObject*, PyObject* on) {
 }
 
 PyObject* py_interpreter_counters(PyObject*, PyObject*) {
-    return Py_BuildValue("{s:l,s:l}", "frames", interpreter_counters.frames, "handed_over", interpreter_counters.handed_over);
+    return Py_BuildValue("{s:l,s:l,s:n}", "frames", interpreter_counters.frames, "handed_over", interpreter_counters.handed_over, "decoded",
+                         (Py_ssize_t)decoded_count());
 }
 
 PyMethodDef kFunctions[] = {
-    {"interpret_everything", py_interpret_everything, METH_O, "Run every Python frame of the process in framejit's interpreter, or stop doing so."},
-    {"interpreter_counters", py_interpreter_counters, METH_NOARGS, "Frames the interpreter has run, and how many of them CPython finished."},
+    {"interpret_everything", py_interpret_everything, METH_O,
+     "Run every Python frame of the process in framejit's interpreter, or stop doing so."},
+    {"interpreter_counters", py_interpreter_counters, METH_NOARGS, "Frames run, how many of them CPython finished, code objects known."},
     {"watch", (PyCFunction)(void (*)(void))watch, METH_FASTCALL, kWatchDoc},
     {nullptr, nullptr, 0, nullptr},
 };

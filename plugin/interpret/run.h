@@ -1,8 +1,9 @@
 // The state of one running frame, and how a handler looks.
 //
-// A handler executes one neutral instruction: it gets the top of the value stack and returns the new top, or null after `fail` or `leave` said
-// how it ended. Rules:
-//   * operands stay on the stack until the instruction can no longer run Python code that looks at them; `finish` pops them when the result is
+// A handler executes one neutral instruction: it gets the top of the value stack and returns the new top, or null after `fail` or `leave`
+// said how it ended. Rules:
+//   * operands stay on the stack until the instruction can no longer run Python code that looks at them; `finish` pops them when the result
+//   is
 //     there. After a failure they may stay: unwinding drops them.
 //   * a handler that jumps sets `run.next`; everything else falls through to the instruction behind it.
 // To add one: a row in instruction.def and a HANDLER in the file of its family. A missing one does not link.
@@ -15,11 +16,11 @@ namespace framejit {
 using Stack = PyObject**;
 
 enum class Outcome : uint8_t {
-    Error,      // an exception is set; this frame gets an entry in its traceback
-    Unwind,     // an exception that has its traceback already was raised again
-    Return,     // Run::result
-    Yield,      // Run::result
-    HandOver,   // CPython executes the rest of the frame, from this very instruction on
+    Error,     // an exception is set; this frame gets an entry in its traceback
+    Unwind,    // an exception that has its traceback already was raised again
+    Return,    // Run::result
+    Yield,     // Run::result
+    HandOver,  // CPython executes the rest of the frame, from this very instruction on
 };
 
 struct Run {
@@ -27,12 +28,12 @@ struct Run {
     Frame* frame;
     const Code* code;
     PyCodeObject* co;
-    Stack fast;               // locals, cells and free variables
-    const int* breaker;       // non-zero: the thread has something else to do
-    const Ins* next;          // the instruction to execute next
-    PyObject* kwnames;        // set by KwNames for the Call behind it; borrowed from the constants
+    Stack fast;          // locals, cells and free variables
+    const int* breaker;  // non-zero: the thread has something else to do
+    const Ins* next;     // the instruction to execute next
+    PyObject* kwnames;   // set by KwNames for the Call behind it; borrowed from the constants
     PyObject* result;
-    Stack sp;                 // where the stack ended, valid once a handler has returned null
+    Stack sp;  // where the stack ended, valid once a handler has returned null
     Outcome outcome;
     Link link;
 

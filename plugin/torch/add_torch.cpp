@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include "plugin/torch/operators.h"
+#include "plugin/torch/reader.h"
 #include "plugin/torch/tensor.h"
 #include "plugin/torch/torch.h"
 
@@ -45,14 +46,18 @@ PyObject* tier(PyObject*, PyObject*) { return init_torch() < 0 ? nullptr : PyLon
 PyObject* kind(PyObject*, PyObject* object) {
     return init_torch() < 0 ? nullptr : Py_BuildValue("(OO)", is_tensor(object) ? Py_True : Py_False, is_plain_tensor(object) ? Py_True : Py_False);
 }
-PyObject* view(PyObject*, PyObject* tensor) {
-    if (!want_tensor(tensor)) return nullptr;
+// view(tensor[, tier])
+PyObject* view(PyObject*, PyObject* args) {
+    PyObject* tensor;
+    int tier = -1;
+    if (!PyArg_ParseTuple(args, "O|i", &tensor, &tier) || !want_tensor(tensor)) return nullptr;
     TensorView v = view_of(tensor);
+    if (tier >= 0 && tier < kTierCount && !read_with(Tier(tier), tensor, v)) return Py_NewRef(Py_None);
     auto address = [](void* p) { return (unsigned long long)reinterpret_cast<uintptr_t>(p); };
-    return Py_BuildValue("{sKsKsNsNsisisisisLsLsLsKsO}", "data", address(v.data), "storage", address(v.storage), "sizes", tuple(v.sizes, v.ndim), "strides",
+    return Py_BuildValue("{sKsKsNsNsisisisisLsLsLsKsOsO}", "data", address(v.data), "storage", address(v.storage), "sizes", tuple(v.sizes, v.ndim), "strides",
                          tuple(v.strides, v.ndim), "dtype", int(v.dtype), "torch_dtype", v.torch_dtype, "device_type", v.device_type, "device_index",
                          v.device_index, "offset", (long long)v.offset, "numel", (long long)v.numel, "storage_bytes", (long long)v.storage_bytes, "key_set",
-                         (unsigned long long)v.key_set, "requires_grad", v.requires_grad ? Py_True : Py_False);
+                         (unsigned long long)v.key_set, "requires_grad", v.requires_grad ? Py_True : Py_False, "tangent", v.tangent ? Py_True : Py_False);
 }
 PyObject* spec(PyObject*, PyObject* tensor) { return want_tensor(tensor) ? wrap(spec_of(tensor)) : nullptr; }
 PyObject* spec_matches(PyObject*, PyObject* args) {
@@ -157,6 +162,11 @@ PyObject* call_extern(PyObject*, PyObject* args) {
     return list;
 }
 
+PyObject* extern_route(PyObject*, PyObject* capsule) {
+    auto* call = unwrap<Extern>(capsule);
+    return call ? PyUnicode_FromString(call->route()) : nullptr;
+}
+
 // ---- measurements: the least of many short blocks, in ns per call ----
 template <class F> double least_ns(F call, int per_block = 500, int blocks = 200) {
     double least = 1e18;
@@ -203,7 +213,7 @@ PyObject* extern_time(PyObject*, PyObject* args) {
 PyMethodDef methods[] = {{"_init_torch", init, METH_NOARGS, nullptr},
                          {"_tensor_tier", tier, METH_NOARGS, nullptr},
                          {"_tensor_kind", kind, METH_O, nullptr},
-                         {"_tensor_view", view, METH_O, nullptr},
+                         {"_tensor_view", view, METH_VARARGS, nullptr},
                          {"_tensor_spec", spec, METH_O, nullptr},
                          {"_matches", spec_matches, METH_VARARGS, nullptr},
                          {"_difference", spec_difference, METH_VARARGS, nullptr},
@@ -220,6 +230,7 @@ PyMethodDef methods[] = {{"_init_torch", init, METH_NOARGS, nullptr},
                          {"_placeholder", placeholder, METH_O, nullptr},
                          {"_extern", make_extern, METH_VARARGS, nullptr},
                          {"_extern_call", call_extern, METH_VARARGS, nullptr},
+                         {"_extern_route", extern_route, METH_O, nullptr},
                          {"_tensor_times", tensor_times, METH_O, nullptr},
                          {"_extern_time", extern_time, METH_VARARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};

@@ -1,7 +1,9 @@
-// Calls to operators at run time. The recorded arguments become a template: one row per argument that says constant, tensor, or sequence to be
+// Calls to operators at run time, by the cheapest way that gives eager's result: a shim (shim.cpp), torch's builtin once proven (proof.h), the
+// overload's own callable. The recorded arguments become a template: one row per argument that says constant, tensor, or sequence to be
 // rebuilt (another thread may run the same call while torch has released the GIL, so nothing of the template is shared with a call).
 #include <string_view>
 #include "plugin/torch/operators.h"
+#include "plugin/torch/proof.h"
 #include "plugin/torch/shim.h"
 #include "plugin/torch/tensor.h"
 #include "plugin/torch/torch.h"
@@ -117,7 +119,31 @@ struct Extern::Impl {
     size_t positional = 0;
     PyRef names;                    // tuple of keyword names or null
     std::unique_ptr<Shim> shim;
+    PyObject* builtin = nullptr;    // null: there is none, or it was refuted
+    bool proven = false;
+    const char* route = "overload";
 
+    // A new reference, null with a Python error.
+    PyObject* run(PyObject* const* tensors, PyObject* const* values) {
+        NoAutocast below;
+        const size_t flags = positional | PY_VECTORCALL_ARGUMENTS_OFFSET;
+        if (builtin && ordinary_thread() && all_plain(tensors)) {
+            route = "builtin";
+            if (proven) return PyObject_Vectorcall(builtin, values, flags, names.get());
+            if (PyObject* value = prove(builtin, overload.get(), values, positional, names.get())) {
+                proven = true;
+                return value;
+            }
+            builtin = nullptr;
+        }
+        route = "overload";
+        return PyObject_Vectorcall(schema->callable.get(), values, flags, names.get());
+    }
+    bool all_plain(PyObject* const* values) const {
+        for (int i = 0; i < tensors; ++i)
+            if (!is_plain_tensor(values[i])) return false;
+        return true;
+    }
     // The recorded arguments in the schema's order, missing ones null; empty when a keyword is unknown.
     std::vector<PyObject*> in_order(PyObject* args, PyObject* kwargs) const {
         std::vector<PyObject*> ordered(schema->args.size(), nullptr);
@@ -142,17 +168,20 @@ Extern::Extern(PyObject* overload, PyObject* args, PyObject* kwargs) {
             impl->pieces.push_back(piece_of(PyDict_GetItem(kwargs, PyTuple_GET_ITEM(impl->names.get(), i)), impl->tensors));
     }
     impl->shim = Shim::prepare(*impl->schema, impl->in_order(args, kwargs));
+    impl->builtin = builtin_for(*impl->schema);
     impl_ = std::move(impl);
 }
 
 const OpSchema& Extern::schema() const { return *impl_->schema; }
 int Extern::tensors() const { return impl_->tensors; }
+const char* Extern::route() const { return impl_->route; }
 
 int Extern::call(PyObject* const* tensors, std::vector<PyObject*>& results) const {
     results.clear();
     const std::shared_ptr<Impl> impl = impl_;   // a callback of the operator may drop this extern
     if (impl->shim) {
         if (PyObject* out = impl->shim->run(tensors)) {
+            impl->route = "shim";
             results.push_back(out);
             return 0;
         }
@@ -160,8 +189,7 @@ int Extern::call(PyObject* const* tensors, std::vector<PyObject*>& results) cons
     }
     Arguments arguments(impl->pieces, tensors);
     if (!arguments.complete()) return -1;
-    NoAutocast below;
-    PyObject* value = PyObject_Vectorcall(impl->schema->callable.get(), arguments.values(), impl->positional | PY_VECTORCALL_ARGUMENTS_OFFSET, impl->names.get());
+    PyObject* value = impl->run(tensors, arguments.values());
     if (!value) return -1;
     flatten(value, results);
     return 0;

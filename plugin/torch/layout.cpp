@@ -1,5 +1,5 @@
 // The probe. A script makes sample tensors and says what torch answers for each field; a field is where all answers of its rows are found.
-// Fields without a number of their own (autograd meta, flag, grad_fn, version counter) are told apart by samples that differ in just that.
+// Fields without a number of their own (autograd meta, flag, grad_fn, tangent, version counter) are what changes when a tensor takes a step that changes just that.
 #include "plugin/torch/layout.h"
 #include <cstring>
 #include <malloc.h>
@@ -15,42 +15,56 @@ namespace {
 
 // The objects stay alive in the lists while their memory is scanned. Values are chosen to be rare inside a tensor.
 constexpr const char* kSamples = R"(
-def samples(torch):
+def prepare(torch):
     from torch.utils._python_dispatch import _disable_current_modes
-    with torch.inference_mode(False), torch.enable_grad(), torch._C.DisableTorchFunction(), _disable_current_modes():
-        def new(*sizes, dtype=torch.float32, device="cpu"):
-            return torch.empty(sizes, dtype=dtype, device=device)
-        keys = lambda t: torch._C._dispatch_keys(t).raw_repr()
-        buffer = new(1000)
-        views = [buffer[17:50], buffer.as_strided((4, 6), (7, 19), 123), buffer[5:46]]
-        plain = [new(3, 5), new(7, 2, 9), new(11, dtype=torch.int64), new(2, 3, 4, 6, 13, dtype=torch.bfloat16)] + views
-        metas = [new(2, device="meta"), new(2, 2, device="meta", dtype=torch.int8)]
-        kinds = [torch.float32, torch.int64, torch.bfloat16, torch.bool, torch.complex64, torch.float16, torch.uint8]
-        typed = [new(3, dtype=k) for k in kinds] + metas
-        # a storage holds {data, context}, the same address for torch's own blocks: a borrowed block tells them apart
-        borrowed = torch.frombuffer(bytearray(96), dtype=torch.uint8)
-        stores = [t.untyped_storage() for t in plain + [borrowed]]
-        rows = {
-            "sizes": [(t, t.shape[0], 8) for t in plain],
-            "storage": [(t, t.untyped_storage()._cdata, 8) for t in plain],
-            "offset": [(t, t.storage_offset(), 8) for t in views],
-            "numel": [(t, t.numel(), 8) for t in plain],
-            "key_set": [(t, keys(t), 8) for t in plain + metas + [torch.zeros(2, device="cpu").to_sparse()]],
-            "dtype": [(t, t.dtype, 2) for t in typed],
-            "device": [(t, 0xff00, 2) for t in plain] + [(t, 0xff0e, 2) for t in metas],
-            "data": [(s, s.data_ptr(), 8) for s in stores],
-            "bytes": [(s, s.nbytes(), 8) for s in stores],
-        }
-        leaves = [new(3).requires_grad_(), new(4, 4).requires_grad_()]
-        off = [new(3).requires_grad_().requires_grad_(False), new(2, 2).requires_grad_().requires_grad_(False)]
-        inner = [leaves[0] * 2, leaves[1] + leaves[1], leaves[0].sum()]
-        counted = [new(4), new(5), new(3, 3)]
-        for k, t in enumerate(counted):
-            for _ in range(17 + 40 * k):
-                t.zero_()
-        aliases = [t.detach() for t in counted]
-        versions = [t._version for t in counted]
-        return rows, [new(3), new(4, 4)], leaves, off, inner, counted, aliases, versions
+    def samples(probe):
+        with torch.inference_mode(False), torch.enable_grad(), torch._C.DisableTorchFunction(), _disable_current_modes():
+            def new(*sizes, dtype=torch.float32, device="cpu"):
+                return torch.empty(sizes, dtype=dtype, device=device)
+            keys = lambda t: torch._C._dispatch_keys(t).raw_repr()
+            buffer = new(1000)
+            views = [buffer[17:50], buffer.as_strided((4, 6), (7, 19), 123), buffer[5:46]]
+            plain = [new(3, 5), new(7, 2, 9), new(11, dtype=torch.int64), new(2, 3, 4, 6, 13, dtype=torch.bfloat16)] + views
+            metas = [new(2, device="meta"), new(2, 2, device="meta", dtype=torch.int8)]
+            kinds = [torch.float32, torch.int64, torch.bfloat16, torch.bool, torch.complex64, torch.float16, torch.uint8]
+            typed = [new(3, dtype=k) for k in kinds] + metas
+            # a storage holds {data, context}, the same address for torch's own blocks: a borrowed block tells them apart
+            borrowed = torch.frombuffer(bytearray(96), dtype=torch.uint8)
+            stores = [t.untyped_storage() for t in plain + [borrowed]]
+            rows = {
+                "sizes": [(t, t.shape[0], 8) for t in plain],
+                "storage": [(t, t.untyped_storage()._cdata, 8) for t in plain],
+                "offset": [(t, t.storage_offset(), 8) for t in views],
+                "numel": [(t, t.numel(), 8) for t in plain],
+                "key_set": [(t, keys(t), 8) for t in plain + metas + [torch.zeros(2, device="cpu").to_sparse()]],
+                "dtype": [(t, t.dtype, 2) for t in typed],
+                "device": [(t, 0xff00, 2) for t in plain] + [(t, 0xff0e, 2) for t in metas],
+                "data": [(s, s.data_ptr(), 8) for s in stores],
+                "bytes": [(s, s.nbytes(), 8) for s in stores],
+            }
+            # the same tensors before and after a step, so that padding cannot mislead
+            states = [new(3), new(4, 4), new(2)]
+            leaf = new(1).requires_grad_()
+            steps = {
+                "meta": (states, lambda t: t.requires_grad_()),
+                "flag": (states, lambda t: t.requires_grad_(False)),
+                "tangent": (states[:2], lambda t: t.copy_(dual)),
+                "grad_fn": (states[2:], lambda t: t.mul_(leaf)),
+            }
+            counted = [new(4), new(5), new(3, 3)]
+            for k, t in enumerate(counted):
+                for _ in range(17 + 40 * k):
+                    t.zero_()
+            aliases = [t.detach() for t in counted]
+            versions = [t._version for t in counted]
+            # A tangent lives no longer than its level. forward_ad.make_dual itself would import a compiler.
+            level = torch._C._enter_dual_level()
+            try:
+                dual = torch._VF._make_dual(new(1), new(1), level=level)
+                return probe(rows, steps, counted, aliases, versions)
+            finally:
+                torch._C._exit_dual_level(level=level)
+    return samples
 )";
 
 using Offsets = std::set<int>;
@@ -74,14 +88,6 @@ Offsets nonzero_words(const void* block) {
 }
 void keep_common(Offsets& a, const Offsets& b) {
     std::erase_if(a, [&](int offset) { return !b.contains(offset); });
-}
-// Places of something that all of `with` have and none of `without` has.
-template <class Find, class Absent>
-Offsets told_apart(const std::vector<void*>& with, Find find, const std::vector<void*>& without, Absent absent) {
-    Offsets left = find(with[0]);
-    for (void* block : with) keep_common(left, find(block));
-    for (void* block : without) keep_common(left, absent(block));
-    return left;
 }
 bool only(const Offsets& candidates, int& field) {
     if (candidates.size() != 1) return false;
@@ -149,43 +155,74 @@ bool find_version(const std::vector<void*>& base, const std::vector<void*>& alia
     return found == 1;
 }
 
-bool find_autograd(PyObject* fresh, PyObject* leaves, PyObject* off, PyObject* inner) {
-    auto zero_words = [](void* block) { return places(block, 0, 8); };
-    if (!only(told_apart(blocks_of(leaves), nonzero_words, blocks_of(fresh), zero_words), layout.meta)) return false;
-    auto metas_of = [](PyObject* list) {
-        std::vector<void*> metas;
-        for (void* block : blocks_of(list)) metas.push_back(load<void*>(block, layout.meta));
-        return metas;
-    };
-    std::vector<void*> on = metas_of(leaves), toggled = metas_of(off), computed = metas_of(inner);
-    for (auto* metas : {&on, &toggled, &computed})
-        for (void* meta : *metas)
-            if (!meta) return false;
-    auto one = [](void* meta) { return places(meta, 1, 1); };
-    auto none = [](void* meta) { return places(meta, 0, 1); };
-    if (!only(told_apart(on, one, toggled, none), layout.flag)) return false;
-    return only(told_apart(computed, nonzero_words, on, zero_words), layout.grad_fn);
+// A shared pointer is two words; the first one is the object.
+bool only_shared(const Offsets& candidates, int& field) {
+    if (candidates.size() != 2) return false;
+    field = *candidates.begin();
+    return *candidates.rbegin() == field + 8;
+}
+
+// Takes a step with each of its tensors. What changed as described in the block of every one of them?
+struct Change {
+    const char* step;
+    Offsets (*before)(const void*);
+    Offsets (*after)(const void*);
+    bool in_meta;   // in AutogradMeta, otherwise in TensorImpl
+};
+Offsets zero_words(const void* block) { return places(block, 0, 8); }
+Offsets zero_bytes(const void* block) { return places(block, 0, 1); }
+Offsets one_bytes(const void* block) { return places(block, 1, 1); }
+
+Offsets changed(PyObject* steps, const Change& change) {
+    PyObject* step = PyDict_GetItemString(steps, change.step);
+    PyObject* tensors = PyTuple_GET_ITEM(step, 0);
+    Offsets left;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(tensors); ++i) {
+        PyObject* tensor = PyList_GET_ITEM(tensors, i);
+        void* block = change.in_meta ? load<void*>(block_of(tensor), layout.meta) : block_of(tensor);
+        if (!block) return {};
+        Offsets here = change.before(block);
+        PyRef done = PyRef::steal(PyObject_CallOneArg(PyTuple_GET_ITEM(step, 1), tensor));
+        if (!done) return {};
+        keep_common(here, change.after(block));
+        if (i == 0) left = here;
+        else keep_common(left, here);
+    }
+    return left;
+}
+bool find_autograd(PyObject* steps) {
+    return only(changed(steps, {"meta", zero_words, nonzero_words, false}), layout.meta) &&
+           only(changed(steps, {"flag", one_bytes, zero_bytes, true}), layout.flag) &&
+           only_shared(changed(steps, {"tangent", zero_words, nonzero_words, true}), layout.tangent) &&
+           only(changed(steps, {"grad_fn", zero_words, nonzero_words, true}), layout.grad_fn);
 }
 
 bool probe(PyObject* made) {
-    PyObject* rows = PyTuple_GET_ITEM(made, 0);
-    auto list = [&](int i) { return PyTuple_GET_ITEM(made, i); };
-    for (PyObject* tensors : {list(1), list(2), list(5)})
-        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(tensors); ++i)
-            if (impl_of(PyList_GET_ITEM(tensors, i)) != block_of(PyList_GET_ITEM(tensors, i))) return false;
+    PyObject *rows, *steps, *counted, *aliases, *versions;
+    if (!PyArg_ParseTuple(made, "OOOOO", &rows, &steps, &counted, &aliases, &versions)) return false;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(counted); ++i)
+        if (impl_of(PyList_GET_ITEM(counted, i)) != block_of(PyList_GET_ITEM(counted, i))) return false;
     return find_row(rows, "sizes", layout.sizes) && find_row(rows, "storage", layout.storage) && find_row(rows, "offset", layout.offset) &&
            find_row(rows, "numel", layout.numel) && find_row(rows, "key_set", layout.key_set) && find_row(rows, "dtype", layout.dtype) &&
            find_row(rows, "device", layout.device) && find_row(rows, "data", layout.data) && find_row(rows, "bytes", layout.bytes) &&
-           find_autograd(list(1), list(2), list(3), list(4)) && find_version(blocks_of(list(5)), blocks_of(list(6)), list(7));
+           find_autograd(steps) && find_version(blocks_of(counted), blocks_of(aliases), versions);
 }
+
+PyObject* probe_samples(PyObject*, PyObject* made) {
+    bool found = probe(made);
+    PyErr_Clear();
+    return PyBool_FromLong(found);
+}
+PyMethodDef probe_def = {"probe", probe_samples, METH_VARARGS, nullptr};
 
 }  // namespace
 
 bool probe_layout() {
-    PyRef made = PyRef::steal(run_script(kSamples, "samples"));
-    bool found = made && probe(made.get());
+    PyRef samples = PyRef::steal(run_script(kSamples, "prepare"));
+    PyRef callback = PyRef::steal(PyCFunction_New(&probe_def, nullptr));
+    PyRef found = samples && callback ? PyRef::steal(PyObject_CallOneArg(samples.get(), callback.get())) : PyRef();
     PyErr_Clear();
-    return found;
+    return found.get() == Py_True;
 }
 
 }  // namespace framejit

@@ -12,6 +12,7 @@ struct Layout {
     int count = 0;                   // in the version counter
     int data = 0, bytes = 0;         // in StorageImpl
     int flag = 0, grad_fn = 0;       // in AutogradMeta
+    int tangent = 0;                 // in AutogradMeta: set for a dual tensor of forward-mode differentiation
 };
 inline constexpr int kInlineDims = 5;
 extern Layout layout;

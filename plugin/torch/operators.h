@@ -46,6 +46,7 @@ public:
     // results: one new reference per result, flattened (tuples and tensor lists). Null slots for undefined tensors and for what is no tensor.
     // `results` is resized. -1 with a Python error (eager's).
     int call(PyObject* const* tensors, std::vector<PyObject*>& results) const;
+    const char* route() const;           // what the last call took: "shim", "builtin" or "overload"
     int traverse(visitproc, void*) const;
 private:
     struct Impl;

@@ -2,8 +2,6 @@
 // The slower ways take from Python what their interface cannot tell (key set, storage identity); they exist for a torch whose layout the
 // probe does not understand, and as independent witnesses in the tests.
 #include "plugin/torch/reader.h"
-#include <deque>
-#include <iterator>
 #include <set>
 #include <vector>
 
@@ -75,12 +73,22 @@ bool read_key_set(PyObject* tensor, TensorView& view) {
     view.key_set = PyLong_AsUnsignedLongLong(raw.get());
     return !PyErr_Occurred();
 }
+// Any tensor may be a dual one while a level of forward mode is open.
+bool forward_mode() {
+    static PyObject* const names = [] {
+        PyRef module = PyRef::steal(PyImport_ImportModule("torch.autograd.forward_ad"));
+        return module ? Py_XNewRef(PyModule_GetDict(module.get())) : nullptr;
+    }();
+    PyObject* level = names ? PyDict_GetItemString(names, "_current_level") : nullptr;
+    return level && PyLong_Check(level) && PyLong_AsLong(level) >= 0;
+}
 bool read_kind(PyObject* tensor, TensorView& view) {
     PyRef dtype = attribute(tensor, "dtype");
     if (!dtype || !read_device(tensor, view) || !read_key_set(tensor, view)) return false;
     view.torch_dtype = torch_code(dtype.get());
     view.dtype = dtype_of_torch(view.torch_dtype);
     view.requires_grad = ask_requires_grad(tensor);
+    view.tangent = forward_mode();
     return true;
 }
 bool read_storage(PyObject* tensor, TensorView& view) {
@@ -167,6 +175,15 @@ bool ask_requires_grad(PyObject* tensor) {
     return answer.get() != Py_False;
 }
 
+bool read_with(Tier tier, PyObject* tensor, TensorView& view) {
+    switch (tier) {
+    case kProbed: return read_probed(tensor, view);
+    case kCAbi: return read_c_abi(tensor, view);
+    case kDlpack: return read_dlpack(tensor, view);
+    default: return read_python(tensor, view);
+    }
+}
+
 bool read_probed(PyObject* tensor, TensorView& view) {
     const void* impl = impl_of(tensor);
     view = {};
@@ -175,7 +192,9 @@ bool read_probed(PyObject* tensor, TensorView& view) {
     view.dtype = dtype_of_torch(view.torch_dtype);
     view.device_type = load<uint8_t>(impl, layout.device);
     view.device_index = load<int8_t>(impl, layout.device + 1);
-    view.requires_grad = probed_requires_grad(tensor, impl);
+    const void* meta = load<void*>(impl, layout.meta);
+    view.requires_grad = probed_requires_grad(tensor, meta);
+    view.tangent = meta && load<void*>(meta, layout.tangent);
     const void* storage = load<void*>(impl, layout.storage);
     if (!is_strided(view.key_set) || !storage) return true;
     Dims dims = dims_of(impl);
@@ -208,6 +227,7 @@ bool read_c_abi(PyObject* tensor, TensorView& view) {
     view.device_type = type;
     view.device_index = index;
     view.requires_grad = ask_requires_grad(tensor);
+    view.tangent = forward_mode();
     if (!read_key_set(tensor, view)) return answered(false);
     if (!is_strided(view.key_set) || !read_storage(tensor, view)) return answered(true);
     int64_t ndim, *sizes, *strides;

@@ -13,6 +13,7 @@ bool read_probed(PyObject*, TensorView&);
 bool read_c_abi(PyObject*, TensorView&);
 bool read_dlpack(PyObject*, TensorView&);
 bool read_python(PyObject*, TensorView&);
+bool read_with(Tier, PyObject*, TensorView&);
 bool c_abi_works(PyObject* sample);
 bool dlpack_works(PyObject* sample);
 
@@ -36,8 +37,7 @@ bool requires_grad_of(PyObject* tensor);   // by the serving tier
 
 // Asks torch: the answer of a view follows its base. Errors count as "yes", which no recording without gradients accepts.
 bool ask_requires_grad(PyObject* tensor);
-inline bool probed_requires_grad(PyObject* tensor, const void* impl) {
-    void* meta = load<void*>(impl, layout.meta);
+inline bool probed_requires_grad(PyObject* tensor, const void* meta) {
     if (!meta) return false;
     if (load<uint8_t>(meta, layout.flag) || load<void*>(meta, layout.grad_fn)) return true;
     return ask_requires_grad(tensor);

@@ -231,7 +231,7 @@ bool inference_mode() { return words_work ? uint8_t(*here().flags) & inference_b
 bool ordinary_thread() {
     if (!words_work) return false;
     uint64_t included = here().keys[0];
-    return included == 0 || included == inference_included;
+    return (included == 0 || included == inference_included) && function_modes() == 0;
 }
 
 namespace {

@@ -16,14 +16,7 @@ namespace {
 Tier tier = kPython;
 int32_t (*mutable_data)(void*, void**) = nullptr;
 
-bool read(PyObject* tensor, TensorView& view) {
-    switch (tier) {
-    case kProbed: return read_probed(tensor, view);
-    case kCAbi: return read_c_abi(tensor, view);
-    case kDlpack: return read_dlpack(tensor, view);
-    default: return read_python(tensor, view);
-    }
-}
+bool read(PyObject* tensor, TensorView& view) { return read_with(tier, tensor, view); }
 
 // Odd tensors on which the probed offsets must say what Python says.
 constexpr const char* kWitnesses = R"(
@@ -73,7 +66,7 @@ bool matches_view(PyObject* object, const TensorSpec& spec) {
     TensorView view;
     return read(object, view) && view.key_set == spec.key_set && view.torch_dtype == spec.torch_dtype && view.device_type == spec.device_type &&
            view.device_index == spec.device_index && (spec.offset < 0 || view.offset == spec.offset) &&
-           matches_dims(spec, view.ndim, view.sizes, view.strides) && view.requires_grad == spec.requires_grad;
+           matches_dims(spec, view.ndim, view.sizes, view.strides) && view.requires_grad == spec.requires_grad && !view.tangent;
 }
 
 std::string list(const std::vector<int64_t>& values) {
@@ -109,7 +102,7 @@ int init_tensors() {
 }
 int tensor_tier() { return tier; }
 
-bool requires_grad_of(PyObject* tensor) { return tier == kProbed ? probed_requires_grad(tensor, impl_of(tensor)) : ask_requires_grad(tensor); }
+bool requires_grad_of(PyObject* tensor) { return tier == kProbed ? probed_requires_grad(tensor, load<void*>(impl_of(tensor), layout.meta)) : ask_requires_grad(tensor); }
 
 bool is_tensor(PyObject* object) {
     PyTypeObject* type = Py_TYPE(object);
@@ -143,7 +136,9 @@ bool matches(PyObject* object, const TensorSpec& spec) {
         Dims dims = dims_of(impl);
         if (!matches_dims(spec, dims.count, dims.sizes, dims.strides)) return false;
     }
-    return probed_requires_grad(object, impl) == spec.requires_grad;
+    const void* meta = load<void*>(impl, layout.meta);
+    if (!meta) [[likely]] return !spec.requires_grad;
+    return !load<void*>(meta, layout.tangent) && probed_requires_grad(object, meta) == spec.requires_grad;
 }
 
 std::string difference(PyObject* object, const TensorSpec& spec) {
@@ -159,6 +154,7 @@ std::string difference(PyObject* object, const TensorSpec& spec) {
         if (got.strides[i] != spec.strides[i]) return number_text("stride", got.strides[i], spec.strides[i]).insert(6, " at dimension " + std::to_string(i) + ":");
     if (got.requires_grad != spec.requires_grad)
         return spec.requires_grad ? "requires_grad is off, expected on" : "requires_grad is on, expected off";
+    if (view_of(object).tangent) return "a dual tensor of forward-mode differentiation";
     if (spec.offset >= 0 && got.offset != spec.offset) return number_text("storage offset", got.offset, spec.offset);
     if (got.key_set != spec.key_set) return "another kind of tensor (layout, conjugate, negative or inference bit)";
     return "";

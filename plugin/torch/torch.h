@@ -64,7 +64,7 @@ int init_state();                     // state.cpp
 void init_threads();                  // threads.cpp
 void init_shims();                    // shim.cpp
 
-// True when the calling thread's operators reach their kernels directly: no mode, no functorch level. Inference mode is fine.
+// True when the calling thread's operators reach their kernels directly: no mode of any kind, no functorch level. Inference mode is fine.
 bool ordinary_thread();
 
 // Grad mode off while it lives (only if it was on).
