@@ -189,6 +189,7 @@ def disable(target):
     def eager(*args, **kwargs):
         with disabled():
             return function(*args, **kwargs)
+    eager._framejit_disable = True   # the recorder breaks where it is called
     return eager
 
 

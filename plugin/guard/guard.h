@@ -54,6 +54,7 @@ struct GuardSetCounts {
 
 class GuardSet {
 public:
+    GuardSet() = default;                          // nothing may be asked of it
     // wanted: sources whose values the plan reads after a successful check (tensor inputs, targets of events). Rows are checked in order.
     GuardSet(Sources, std::vector<Guard>, std::vector<TensorSpec>, std::vector<int> wanted, PyRef slot_names);
     // slots: the root frame's slots (or the callable's bound arguments in slot order). Needs the GIL; leaves no Python error behind.

@@ -1,9 +1,11 @@
 #include "plugin/replay/session.h"
+#include <atomic>
 #include <chrono>
 
 namespace framejit {
 
 thread_local Session* session = nullptr;
+extern PyObject* disabled_marker;
 
 namespace {
 std::atomic<int> sessions{0};   // the hook is installed while there are any
@@ -69,7 +71,9 @@ void* Session::enter(Frame* f, int throwflag) {
     bool first = !entered_;
     entered_ = true;
     if (first && code_of(f) != program_.owner->code) watch_calls_ = false;   // something else stands before it (a descriptor): keep looking
-    bool fresh = !throwflag && !has_started(f) && !is_generator(f) && !generator_code(code_of(f));
+    PyObject* marks = PyFunction_Check(function_of(f)) ? ((PyFunctionObject*)function_of(f))->func_dict : nullptr;
+    bool disabled = marks && PyDict_GetItemWithError(marks, disabled_marker);
+    bool fresh = !disabled && !throwflag && !has_started(f) && !is_generator(f) && !generator_code(code_of(f));
     a->driven = fresh && (!first || code_of(f) == program_.owner->code);
     a->at_point = a->driven;
     watch_calls_ = false;
