@@ -365,8 +365,13 @@ SEEN = {
 }
 
 
+ONLY_BY_SYMBOLS = {"below_autograd", "view_replay"}
+
+
 @pytest.mark.parametrize("change", SEEN)
 def test_state_changes_are_noticed(change):
+    if change in ONLY_BY_SYMBOLS and _C._tensor_tier() > 1:
+        pytest.skip("torch has no cheap question for it")
     context, words = SEEN[change]
     plain = _C._global_state(False)
     assert _C._state_look(plain) == (True, "")
@@ -399,7 +404,8 @@ def test_full_state_sees_determinism():
     some, full = _C._global_state(False), _C._global_state(True)
     torch.use_deterministic_algorithms(True)
     try:
-        assert _C._state_look(some)[0] and not _C._state_look(full)[0]
+        assert _C._state_look(some)[0] == (_C._tensor_tier() <= 1)   # the fallback always asks torch's guard
+        assert not _C._state_look(full)[0]
     finally:
         torch.use_deterministic_algorithms(False)
     assert _C._state_look(full)[0]
