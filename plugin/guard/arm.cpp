@@ -3,7 +3,7 @@
 #include "plugin/frame/frame.h"
 #include "plugin/guard/part.h"
 
-namespace framejit {
+namespace framejit::guards {
 namespace {
 
 PyObject* key_of(const Part& part, PyObject* root) {
@@ -263,4 +263,4 @@ bool run(const Layout& layout, const std::vector<Step>& steps, PyObject* const* 
     return true;
 }
 
-}  // namespace framejit
+}  // namespace framejit::guards

@@ -3,6 +3,8 @@
 
 namespace framejit {
 
+using namespace guards;
+
 struct GuardSet::Impl {
     Layout layout;
     PyRef names;

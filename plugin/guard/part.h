@@ -20,7 +20,7 @@
 #include "plugin/guard/read.h"
 #include "plugin/guard/row.h"
 
-namespace framejit {
+namespace framejit::guards {
 
 struct Step {
     enum Op : uint8_t { Slot, Read, Check, Tensor } op;
@@ -88,4 +88,4 @@ struct Evaluation {                        // the state of one check
 bool bind(const Layout&, Part&, Evaluation&);                                  // proves or evaluates the Proven sources and rows of a part
 bool run(const Layout&, const std::vector<Step>&, PyObject* const* slots, Evaluation&);
 
-}  // namespace framejit
+}  // namespace framejit::guards

@@ -2,7 +2,7 @@
 #include "plugin/guard/read.h"
 #include "plugin/frame/frame.h"
 
-namespace framejit {
+namespace framejit::guards {
 namespace {
 
 struct Reading {
@@ -113,7 +113,6 @@ constexpr SourceRow kSources[] = {
 
 }  // namespace
 
-const char* name_of(SourceKind kind) { return kSources[int(kind)].name; }
 Place place_of(SourceKind kind) { return kSources[int(kind)].place; }
 
 PyObject* read_source(const Source& source, Py_hash_t hash, PyObject* parent, std::vector<PyRef>& made) {
@@ -121,5 +120,11 @@ PyObject* read_source(const Source& source, Py_hash_t hash, PyObject* parent, st
         return nullptr;
     return kSources[int(source.kind)].read({source, hash, parent, made});
 }
+
+}  // namespace framejit::guards
+
+namespace framejit {
+
+const char* name_of(SourceKind kind) { return guards::kSources[int(kind)].name; }
 
 }  // namespace framejit

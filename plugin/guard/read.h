@@ -3,7 +3,7 @@
 #include <vector>
 #include "plugin/guard/guard.h"
 
-namespace framejit {
+namespace framejit::guards {
 
 enum class Place : uint8_t { Live, Proven, Keyed };
 Place place_of(SourceKind);
@@ -12,4 +12,4 @@ Place place_of(SourceKind);
 // hash: of the key. Slot is not read here: it has no parent.
 PyObject* read_source(const Source&, Py_hash_t hash, PyObject* parent, std::vector<PyRef>& made);
 
-}  // namespace framejit
+}  // namespace framejit::guards

@@ -2,7 +2,7 @@
 #include "plugin/guard/row.h"
 #include "plugin/guard/value.h"
 
-namespace framejit {
+namespace framejit::guards {
 namespace {
 
 struct Looking {
@@ -154,7 +154,6 @@ bool hold_weakly(PyObject* o) {
 
 }  // namespace
 
-const char* name_of(GuardKind kind) { return row_of(kind).name; }
 Arming arming_of(GuardKind kind) { return row_of(kind).arming; }
 
 std::array<PyObject**, 4> function_fields(PyObject* function) {
@@ -197,5 +196,11 @@ Failure failure(const Row& row, PyObject* value, PyObject* other, Specs specs, s
         expected += other_source;
     return {name_of(row.kind), std::move(source), std::move(expected), got(looking)};
 }
+
+}  // namespace framejit::guards
+
+namespace framejit {
+
+const char* name_of(GuardKind kind) { return guards::row_of(kind).name; }
 
 }  // namespace framejit

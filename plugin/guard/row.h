@@ -4,7 +4,7 @@
 #include <span>
 #include "plugin/guard/guard.h"
 
-namespace framejit {
+namespace framejit::guards {
 
 enum class Arming : uint8_t { Nothing, TypeWord, Contents, Order, Function, Call, Pair };
 
@@ -30,4 +30,4 @@ std::array<PyObject**, 4> function_fields(PyObject* function);   // where a func
 bool holds(const Row&, PyObject* value, PyObject* other, Specs);
 Failure failure(const Row&, PyObject* value, PyObject* other, Specs, std::string source, const std::string& other_source);
 
-}  // namespace framejit
+}  // namespace framejit::guards

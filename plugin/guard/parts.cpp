@@ -2,7 +2,7 @@
 #include <map>
 #include "plugin/guard/part.h"
 
-namespace framejit {
+namespace framejit::guards {
 namespace {
 
 struct Builder {
@@ -152,4 +152,4 @@ Layout make_layout(const Sources& sources, const std::vector<Guard>& guards, std
     return std::move(b.out);
 }
 
-}  // namespace framejit
+}  // namespace framejit::guards
