@@ -2,8 +2,8 @@
 //   sources: tuples (kind, parent, key, index), numbered from 1; parent 0: none
 //   guards:  tuples (kind, source, expected, n); for Tensor, expected is an example tensor
 //   names:   names of the slots
-// check(slots) -> bool, values() -> tuple, explain(slots) -> (guard, source, expected, got) or None, dead(), disarm(), counts(), path(source),
-// time(slots, n) -> nanoseconds per check. slots: a tuple; the object NULL (an attribute of the type) stands for an empty slot.
+// check(slots) -> bool, values() -> tuple, explain(slots) -> (guard, source, expected, got) or None, dead(), disarm(), release(), counts(),
+// path(source), time(slots, n) -> nanoseconds per check. slots: a tuple; the object NULL (an attribute of the type) stands for an empty slot.
 #include "plugin/guard/python.h"
 #include <chrono>
 #include <cstring>
@@ -157,6 +157,11 @@ PyObject* guard_disarm(PyObject* self, PyObject*) {
     Py_RETURN_NONE;
 }
 
+PyObject* guard_release(PyObject* self, PyObject*) {
+    cast(self)->set->release();
+    Py_RETURN_NONE;
+}
+
 PyObject* guard_counts(PyObject* self, PyObject*) {
     GuardSetCounts counts = cast(self)->set->counts();
     return Py_BuildValue("{sKsK}", "evaluations", counts.evaluations, "repairs", counts.repairs);
@@ -207,6 +212,7 @@ PyMethodDef methods[] = {
     {"explain", guard_explain, METH_O, nullptr},   {"dead", guard_dead, METH_NOARGS, nullptr},
     {"disarm", guard_disarm, METH_NOARGS, nullptr}, {"counts", guard_counts, METH_NOARGS, nullptr},
     {"path", guard_path, METH_O, nullptr},         {"time", guard_time, METH_VARARGS, nullptr},
+    {"release", guard_release, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 PyType_Slot slots[] = {
