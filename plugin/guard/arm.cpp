@@ -20,7 +20,7 @@ bool class_can_change(PyObject* o) {
 class Armer {
 public:
     Armer(const Layout& layout, const Part& part, const Evaluation& now, Binding& binding)
-        : layout_(layout), part_(part), now_(now), binding_(binding), typed_(part.sources.size()), tagged_(part.sources.size()) {}
+        : layout_(layout), part_(part), now_(now), binding_(binding), tagged_(part.sources.size()) {}
 
     bool arm(PyObject* key) {
         binding_.key = key;
@@ -58,12 +58,8 @@ private:
 
     void type_word(int source) {
         PyObject* value = now_.value[source];
-        if (source == part_.root || !value || !class_can_change(value))
-            return;
-        char& done = typed_[layout_.homes[source].local];
-        if (!done)
+        if (source != part_.root && value && class_can_change(value))
             add_word(&value->ob_type);
-        done = 1;
     }
 
     bool tag_word(int source) {
@@ -140,7 +136,7 @@ private:
     const Part& part_;
     const Evaluation& now_;
     Binding& binding_;
-    std::vector<char> typed_, tagged_;
+    std::vector<char> tagged_;             // per Proven source: its dict's tag is among the words
     std::unordered_set<const void*> seen_;
 };
 
@@ -204,6 +200,9 @@ bool evaluate(const Layout& layout, Part& part, PyObject* key, int reuse, Evalua
         return false;
     if (part.root && !key)
         return true;   // nothing to know it by
+    bool always_new = reuse < 0 && ++part.misses > 4 * Part::kBindings;
+    if (always_new && part.misses % Part::kBindings)
+        return true;   // objects made for every call: remembering them costs more than it saves
     if (reuse < 0 && part.bindings.size() < Part::kBindings) {
         reuse = int(part.bindings.size());
         part.bindings.emplace_back();
@@ -231,6 +230,7 @@ bool bind(const Layout& layout, Part& part, Evaluation& now) {
     }
     if (found < 0 || (part.root && !key) || !proves(layout, part.bindings[found], now))
         return evaluate(layout, part, key, found, now);
+    part.misses = 0;
     if (found != part.current) {
         part.current = found;
         for (int i : part.exports)

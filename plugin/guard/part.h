@@ -61,6 +61,7 @@ struct Part {
     std::vector<Binding> bindings;
     int current = -1;                      // the binding whose exports are in the value array
     size_t victim = 0;
+    size_t misses = 0;                     // in a row: roots that no binding knew
 };
 
 // Everything that does not change after construction, and the parts.
