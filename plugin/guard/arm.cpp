@@ -156,7 +156,7 @@ bool repair(const Layout& layout, Binding& binding, size_t at, Evaluation& now) 
     if (!still_hold(owner, dict))
         return false;
     for (int item : layout.items[owner]) {
-        PyObject* value = read_source(layout.sources[item], layout.hashes[item], dict, now.made);
+        PyObject* value = read_source(layout.sources[item], layout.hashes[item], dict, nullptr, now.made);
         bool same = value == value_of(item) && (!value || Py_TYPE(value) == binding.types[layout.homes[item].local]);
         if (!same || !still_hold(item, value))
             return false;
@@ -247,7 +247,7 @@ bool run(const Layout& layout, const std::vector<Step>& steps, PyObject* const* 
         case Step::Slot: value[step.a] = slots[step.b]; break;
         case Step::Read: {
             const Source& source = layout.sources[step.a];
-            value[step.a] = read_source(source, layout.hashes[step.a], value[source.parent], now.made);
+            value[step.a] = read_source(source, layout.hashes[step.a], value[source.parent], value[source.other], now.made);
             break;
         }
         case Step::Check: {

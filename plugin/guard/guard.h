@@ -19,7 +19,7 @@ enum class SourceKind : uint8_t {   // what each one resolves to: source.def
 #undef SOURCE
 };
 const char* name_of(SourceKind);
-struct Source { SourceKind kind = SourceKind::None; int parent = 0; PyRef key; int index = 0; };
+struct Source { SourceKind kind = SourceKind::None; int parent = 0; PyRef key; int index = 0; int other = 0; };
 
 class Sources {   // interned; 0 is None; a parent has a smaller number than its children
 public:
@@ -27,6 +27,7 @@ public:
     int slot(int index);
     int constant(PyObject*);
     int child(SourceKind, int parent, PyObject* key = nullptr, int index = 0);
+    int combine(SourceKind, int left, int right, int op);   // Binary, Compare, Unary (right 0)
     const Source& operator[](int i) const { return rows_[i]; }
     int size() const { return int(rows_.size()); }
     // "self.layers[3].weight"; names: the root code's local names (tuple), for slots
@@ -53,6 +54,7 @@ struct GuardSetCounts {
 
 class GuardSet {
 public:
+    GuardSet() = default;                          // nothing may be asked of it
     // wanted: sources whose values the plan reads after a successful check (tensor inputs, targets of events). Rows are checked in order.
     GuardSet(Sources, std::vector<Guard>, std::vector<TensorSpec>, std::vector<int> wanted, PyRef slot_names);
     // slots: the root frame's slots (or the callable's bound arguments in slot order). Needs the GIL; leaves no Python error behind.

@@ -48,7 +48,7 @@ struct Reader {
         if (source.kind == SourceKind::Slot)
             value[i] = slots[source.index];
         else
-            value[i] = read_source(source, layout.hashes[i], read(source.parent), made);
+            value[i] = read_source(source, layout.hashes[i], read(source.parent), read(source.other), made);
         known[i] = 1;
         return value[i];
     }

@@ -1,4 +1,5 @@
 // From rows in order to parts: every source that a row needs is read once, just before the first row that needs it.
+#include <algorithm>
 #include <map>
 #include "plugin/guard/part.h"
 
@@ -26,7 +27,7 @@ struct Builder {
         else if (s.kind == SourceKind::Const)
             kept = out.sources.constant(s.key.get());
         else
-            kept = out.sources.child(s.kind, parent, s.key.get(), s.index);
+            kept = s.other || s.kind == SourceKind::Unary ? out.sources.combine(s.kind, parent, keep(s.other), s.index) : out.sources.child(s.kind, parent, s.key.get(), s.index);
         renumbered[i] = kept;
         return kept;
     }
@@ -82,10 +83,12 @@ struct Builder {
             return;
         const Source& s = out.sources[i];
         place(s.parent);
+        place(s.other);
         if (!is_proven_kind(s)) {
-            int part = s.parent ? out.homes[s.parent].part : 0;
+            int part = std::max(s.parent ? out.homes[s.parent].part : 0, s.other ? out.homes[s.other].part : 0);
             out.homes[i].part = part;
             read_outside(s.parent);
+            read_outside(s.other);
             if (s.kind == SourceKind::Slot)
                 out.parts[part].live.push_back({Step::Slot, i, s.index});
             else

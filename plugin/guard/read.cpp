@@ -9,6 +9,7 @@ struct Reading {
     const Source& source;
     Py_hash_t hash;
     PyObject* parent;
+    PyObject* other;
     std::vector<PyRef>& made;
 };
 
@@ -78,9 +79,8 @@ PyObject* tuple_item(PyObject* tuple, int index) {
     return tuple && PyTuple_Check(tuple) && index < PyTuple_GET_SIZE(tuple) ? PyTuple_GET_ITEM(tuple, index) : nullptr;
 }
 
-PyObject* read_Cell(const Reading& r) {
-    PyObject* cell = PyFunction_Check(r.parent) ? tuple_item(PyFunction_GET_CLOSURE(r.parent), r.source.index) : nullptr;
-    return cell && PyCell_Check(cell) ? PyCell_GET(cell) : nullptr;
+PyObject* read_ClosureCell(const Reading& r) {
+    return PyFunction_Check(r.parent) ? tuple_item(PyFunction_GET_CLOSURE(r.parent), r.source.index) : nullptr;
 }
 
 PyObject* read_Default(const Reading& r) {
@@ -100,6 +100,57 @@ PyObject* read_MethodSelf(const Reading& r) {
 
 PyObject* read_MethodFunc(const Reading& r) { return PyMethod_Check(r.parent) ? PyMethod_GET_FUNCTION(r.parent) : nullptr; }
 
+// ---- arithmetic on exact numbers: runs no user code; an error (division by zero) is "no value" ----
+PyObject* keep(const Reading& r, PyObject* value) {
+    if (value)
+        r.made.push_back(PyRef::steal(value));
+    else
+        PyErr_Clear();
+    return value;
+}
+bool number(PyObject* o) { return o && (PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o)); }
+
+PyObject* read_Len(const Reading& r) {
+    PyObject* o = r.parent;
+    bool exact = PyList_CheckExact(o) || PyTuple_CheckExact(o) || PyDict_CheckExact(o) || PyAnySet_CheckExact(o) || PyUnicode_CheckExact(o) || PyODict_CheckExact(o);
+    return exact ? keep(r, PyLong_FromSsize_t(PyObject_Length(o))) : nullptr;
+}
+PyObject* power(PyObject* a, PyObject* b) { return PyNumber_Power(a, b, Py_None); }
+using Arithmetic = PyObject* (*)(PyObject*, PyObject*);
+constexpr Arithmetic kBinary[] = {   // the order of CPython's NB_ numbers; the in-place forms follow in the same order
+    PyNumber_Add, PyNumber_And, PyNumber_FloorDivide, PyNumber_Lshift, PyNumber_MatrixMultiply, PyNumber_Multiply, PyNumber_Remainder,
+    PyNumber_Or,  power,        PyNumber_Rshift,      PyNumber_Subtract, PyNumber_TrueDivide, PyNumber_Xor};
+PyObject* read_Binary(const Reading& r) {
+    if (!number(r.parent) || !number(r.other))
+        return nullptr;
+    return keep(r, kBinary[r.source.index % 13](r.parent, r.other));
+}
+PyObject* read_Compare(const Reading& r) {
+    if (!number(r.parent) || !number(r.other))
+        return nullptr;
+    return keep(r, PyObject_RichCompare(r.parent, r.other, r.source.index));
+}
+PyObject* read_Unary(const Reading& r) {
+    if (!number(r.parent))
+        return nullptr;
+    switch (r.source.index) {
+    case 0: return keep(r, PyNumber_Negative(r.parent));
+    case 1: return keep(r, PyNumber_Positive(r.parent));
+    case 2: return keep(r, PyNumber_Invert(r.parent));
+    case 3: return PyObject_IsTrue(r.parent) ? Py_False : Py_True;
+    case 4: return PyObject_IsTrue(r.parent) ? Py_True : Py_False;
+    case 5: return keep(r, PyNumber_Long(r.parent));
+    case 6: return keep(r, PyNumber_Float(r.parent));
+    default: return keep(r, PyNumber_Absolute(r.parent));
+    }
+}
+PyObject* read_ContextVar(const Reading& r) {
+    PyObject* value = nullptr;
+    if (!PyContextVar_CheckExact(r.parent) || PyContextVar_Get(r.parent, nullptr, &value) < 0)
+        PyErr_Clear();
+    return value ? keep(r, value) : nullptr;
+}
+
 struct SourceRow {
     const char* name;
     Place place;
@@ -115,10 +166,10 @@ constexpr SourceRow kSources[] = {
 
 Place place_of(SourceKind kind) { return kSources[int(kind)].place; }
 
-PyObject* read_source(const Source& source, Py_hash_t hash, PyObject* parent, std::vector<PyRef>& made) {
+PyObject* read_source(const Source& source, Py_hash_t hash, PyObject* parent, PyObject* other, std::vector<PyRef>& made) {
     if (!parent && source.kind != SourceKind::Const)
         return nullptr;
-    return kSources[int(source.kind)].read({source, hash, parent, made});
+    return kSources[int(source.kind)].read({source, hash, parent, other, made});
 }
 
 }  // namespace framejit::guards

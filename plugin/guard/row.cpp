@@ -77,6 +77,7 @@ bool holds_Function(const Looking& l) {
     return true;
 }
 
+bool holds_Present(const Looking&) { return true; }   // reached only with a value
 bool holds_Same(const Looking& l) { return l.value == l.other; }
 bool holds_NotSame(const Looking& l) { return l.value != l.other; }
 
@@ -99,6 +100,7 @@ std::string expects_Tensor(const Looking& l) { return describe(l.specs[size_t(l.
 std::string expects_Length(const Looking& l) { return "length " + std::to_string(l.row.n); }
 std::string expects_Keys(const Looking& l) { return "keys " + print_value(l.row.expected); }
 std::string expects_Missing(const Looking&) { return "nothing"; }
+std::string expects_Present(const Looking&) { return "something"; }
 std::string expects_Function(const Looking& l) { return "function " + print_value(reinterpret_cast<PyFunctionObject*>(l.row.expected)->func_qualname); }
 std::string expects_Same(const Looking&) { return "the same object as "; }
 std::string expects_NotSame(const Looking&) { return "another object than "; }
@@ -156,9 +158,9 @@ bool hold_weakly(PyObject* o) {
 
 Arming arming_of(GuardKind kind) { return row_of(kind).arming; }
 
-std::array<PyObject**, 4> function_fields(PyObject* function) {
+std::array<PyObject**, 3> function_fields(PyObject* function) {
     auto* f = reinterpret_cast<PyFunctionObject*>(function);
-    return {&f->func_code, &f->func_defaults, &f->func_kwdefaults, &f->func_closure};
+    return {&f->func_code, &f->func_defaults, &f->func_kwdefaults};   // what is read from the closure has guards of its own
 }
 
 Row make_row(const Guard& guard) {

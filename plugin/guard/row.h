@@ -17,7 +17,7 @@ struct Row {
     PyObject* expected = nullptr;        // the recorded object, whoever holds it
     PyRef held;                          // it, or a weak reference to it
     bool weak = false;
-    std::array<PyRef, 4> parts;          // Function: code, defaults, kwdefaults, closure as recorded
+    std::array<PyRef, 3> parts;          // Function: code, defaults, kwdefaults as recorded
 
     bool alive() const { return !weak || PyWeakref_GET_OBJECT(held.get()) == expected; }
 };
@@ -26,7 +26,7 @@ using Specs = std::span<const TensorSpec>;
 
 Row make_row(const Guard&);
 Arming arming_of(GuardKind);
-std::array<PyObject**, 4> function_fields(PyObject* function);   // where a function keeps its code, defaults, kwdefaults and closure
+std::array<PyObject**, 3> function_fields(PyObject* function);   // where a function keeps its code, defaults and kwdefaults
 bool holds(const Row&, PyObject* value, PyObject* other, Specs);
 Failure failure(const Row&, PyObject* value, PyObject* other, Specs, std::string source, const std::string& other_source);
 

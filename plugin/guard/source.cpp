@@ -9,13 +9,13 @@ namespace {
 
 uint64_t hash_of(const Source& s) {
     uint64_t hash = s.kind == SourceKind::Const ? reinterpret_cast<uintptr_t>(s.key.get()) : hash_value(s.key.get());
-    for (uint64_t part : {uint64_t(s.kind), uint64_t(s.parent), uint64_t(s.index)})
+    for (uint64_t part : {uint64_t(s.kind), uint64_t(s.parent), uint64_t(s.index), uint64_t(s.other)})
         hash = (hash ^ part) * 0x9e3779b97f4a7c15;
     return hash;
 }
 
 bool same_source(const Source& a, const Source& b) {
-    if (a.kind != b.kind || a.parent != b.parent || a.index != b.index)
+    if (a.kind != b.kind || a.parent != b.parent || a.index != b.index || a.other != b.other)
         return false;
     if (a.key.get() == b.key.get())
         return true;
@@ -57,6 +57,8 @@ int Sources::child(SourceKind kind, int parent, PyObject* key, int index) {
     return intern({kind, parent, PyRef::share(key), index});
 }
 
+int Sources::combine(SourceKind kind, int left, int right, int op) { return intern({kind, left, {}, op, right}); }
+
 int Sources::intern(Source source) {
     uint64_t hash = hash_of(source);
     auto [begin, end] = table_.equal_range(hash);
@@ -89,11 +91,17 @@ std::string name_of_constant(PyObject* object) {
     return PyCFunction_Check(object) ? reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name : print_value(object);
 }
 
+constexpr const char* kOperators[] = {"+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^"};
+constexpr const char* kComparisons[] = {"<", "<=", "==", "!=", ">", ">="};
+constexpr const char* kUnary[] = {"-", "+", "~", "not ", "bool", "int", "float", "abs"};
+
 struct Printer {
     const Sources& sources;
     PyObject* names;
 
     std::string slot(int index) const {
+        if (index < 0)
+            return "function";
         bool named = names && PyTuple_Check(names) && index < PyTuple_GET_SIZE(names);
         if (named)
             return text_of(PyTuple_GET_ITEM(names, index));
@@ -131,14 +139,32 @@ struct Printer {
         case SourceKind::Attr: return path(s.parent) + "." + text_of(s.key.get());
         case SourceKind::TypeOf: return "type(" + path(s.parent) + ")";
         case SourceKind::TypeLookup: return lookup(s);
-        case SourceKind::Cell: return path(s.parent) + ".__closure__" + index + ".cell_contents";
-        case SourceKind::CellValue: return path(s.parent);
+        case SourceKind::ClosureCell: return path(s.parent) + ".__closure__" + index;
+        case SourceKind::CellValue: return sources[s.parent].kind == SourceKind::ClosureCell ? closure_name(sources[s.parent]) : path(s.parent);
         case SourceKind::Default: return path(s.parent) + ".__defaults__" + index;
         case SourceKind::KwDefault: return path(s.parent) + ".__kwdefaults__[" + print_value(s.key.get()) + "]";
         case SourceKind::MethodSelf: return path(s.parent) + ".__self__";
         case SourceKind::MethodFunc: return path(s.parent) + ".__func__";
+        case SourceKind::Len: return "len(" + path(s.parent) + ")";
+        case SourceKind::Binary: return "(" + path(s.parent) + " " + kOperators[s.index % 13] + " " + path(s.other) + ")";
+        case SourceKind::Compare: return "(" + path(s.parent) + " " + kComparisons[s.index] + " " + path(s.other) + ")";
+        case SourceKind::Unary: return std::string(kUnary[s.index]) + "(" + path(s.parent) + ")";
+        case SourceKind::ContextVar: return path(s.parent) + ".get()";
         }
         return "nothing";
+    }
+
+    // The variable as the function's code calls it, when the function is known.
+    std::string closure_name(const Source& cell) const {
+        const Source& function = sources[cell.parent];
+        PyObject* known = function.kind == SourceKind::Const ? function.key.get() : nullptr;
+        if (known && PyFunction_Check(known)) {
+            PyRef free = PyRef::steal(PyCode_GetFreevars(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(known))));
+            if (free && cell.index < PyTuple_GET_SIZE(free.get()))
+                return text_of(PyTuple_GET_ITEM(free.get(), cell.index));
+            PyErr_Clear();
+        }
+        return path(cell.parent) + ".closure[" + std::to_string(cell.index) + "]";
     }
 
     std::string lookup(const Source& s) const {

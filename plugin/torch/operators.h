@@ -7,7 +7,12 @@
 
 namespace framejit {
 
-struct ArgSchema { std::string name; PyRef default_value; bool kwarg_only = false, writes = false, aliases = false; };   // default null: required
+struct ArgSchema {
+    std::string name;
+    PyRef default_value;                 // null: required
+    bool kwarg_only = false, writes = false, aliases = false;
+    int writes_when = -1;                // written only when this boolean argument is true (native_batch_norm's running_mean and `training`)
+};
 struct OpSchema {
     std::string name;                    // "aten::add.Tensor", default overloads without suffix "aten::relu"
     std::vector<ArgSchema> args;
@@ -30,13 +35,18 @@ bool is_placeholder(PyObject*, int* index);
 // torch's builtin, then the overload.
 class Extern {
 public:
-    // args/kwargs: as dispatched, with placeholders (also inside lists and tuples) in place of tensors.
+    Extern() = default;
+    // args/kwargs: as dispatched, with placeholders (also inside lists and tuples) in place of tensors; kwargs may be null.
+    // Not valid, with a Python error, when `overload` is no overload.
     Extern(PyObject* overload, PyObject* args, PyObject* kwargs);
+    bool valid() const { return impl_ != nullptr; }
     const OpSchema& schema() const;
     int tensors() const;                 // number of placeholders
-    // Runs it; results: one new reference per tensor result, flattened (tuples and tensor lists). Null slots for undefined tensors.
+    // Runs it, below autocast (the casts were recorded). The caller sees to the grad mode.
+    // results: one new reference per result, flattened (tuples and tensor lists). Null slots for undefined tensors and for what is no tensor.
     // `results` is resized. -1 with a Python error (eager's).
     int call(PyObject* const* tensors, std::vector<PyObject*>& results) const;
+    const char* route() const;           // what the last call took: "shim", "builtin" or "overload"
     int traverse(visitproc, void*) const;
 private:
     struct Impl;

@@ -26,6 +26,7 @@ struct TensorView {                     // borrowed from the tensor
     int64_t offset, numel, storage_bytes;
     uint64_t key_set;
     bool requires_grad;
+    bool tangent;                       // a dual tensor of forward-mode differentiation: never compiled
 };
 TensorView view_of(PyObject* tensor);   // strided tensors with storage only; data is null otherwise
 
@@ -40,7 +41,7 @@ struct TensorSpec {
     std::vector<int64_t> sizes, strides;
 };
 TensorSpec spec_of(PyObject* tensor);
-bool matches(PyObject* object, const TensorSpec&);                 // 2-5 ns; false for anything that is no tensor
+bool matches(PyObject* object, const TensorSpec&);                 // 2-5 ns; false for anything that is no tensor, and for dual tensors
 std::string difference(PyObject* object, const TensorSpec&);       // "size 4 at dimension 1, expected 3"
 std::string describe(const TensorSpec&);                           // "f32[3,4] cpu"
 
@@ -56,7 +57,16 @@ public:
 private:
     PyRef args_;
 };
-// A real view (aliases, version counter shared): torch.as_strided under no_grad. Null with a Python error.
+// A real view (aliases, version counter shared): torch.as_strided, never recorded by autograd. Null with a Python error.
+// The current grad mode stays when the base needs no gradient, so that torch treats later writes to the view as eager's. `Viewer` caches the arguments.
+class Viewer {
+public:
+    Viewer() = default;
+    Viewer(std::span<const int64_t> sizes, std::span<const int64_t> strides, int64_t offset);
+    PyObject* operator()(PyObject* base) const;
+private:
+    PyRef sizes_, strides_, offset_;
+};
 PyObject* as_strided(PyObject* base, std::span<const int64_t> sizes, std::span<const int64_t> strides, int64_t offset);
 
 // Six words of thread state (experiments/torch B) at recording; compare in 14 ns.
