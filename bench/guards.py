@@ -10,33 +10,7 @@ import torch
 from torch import nn
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "py"))
-from guard_builder import Builder  # noqa: E402
-
-HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-
-
-def guard_module(b, source, module):
-    """What calling a module and using its parameters, buffers and children leaves behind."""
-    b.row("Type", source, type(module))
-    found = b.source("TypeLookup", source, "forward")
-    b.row("Function", found, type(module).forward)
-    members = b.source("Dict", source)
-    b.row("Value", b.item(members, "training"), module.training)
-    for name in HOOKS:
-        b.row("Length", b.item(members, name), None, 0)
-    for kind in ("_parameters", "_buffers"):
-        inside = b.item(members, kind)
-        for name, tensor in getattr(module, kind).items():
-            leaf = b.item(inside, name)
-            if tensor is None:
-                b.row("Value", leaf, None)
-            else:
-                b.row("Tensor", leaf, tensor)
-                b.wanted.append(leaf)
-    inside = b.item(members, "_modules")
-    for name, child in module._modules.items():
-        guard_module(b, b.item(inside, name), child)
-
+from guard_builder import Builder, guard_module  # noqa: E402
 
 def best(guards, slots, count):
     assert guards.check(slots), guards.explain(slots)

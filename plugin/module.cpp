@@ -1,15 +1,17 @@
 // The extension module framejit._C. Importing it needs no torch: parts that do look it up when they are first used.
 #include "plugin/module.h"
+#include "plugin/guard/python.h"
 #include "plugin/interpret/watcher.h"
 #include "plugin/options.h"
+#include "plugin/replay/program.h"
+#include "plugin/torch/add_torch.h"
 
 namespace framejit {
 namespace {
 
 using AddPart = int (*)(PyObject*);
 constexpr AddPart kParts[] = {
-    add_options,
-    add_interpreter,
+    add_options, add_interpreter, add_torch, add_guard, add_callable, add_replay,
 };
 
 PyModuleDef definition = {

@@ -1,5 +1,5 @@
-// Where a dict keeps its version, for callers that compare many of them (guards). The tag is taken from one counter of the process, so no two
-// states of any dicts share one.
+// Where a dict keeps its version, for callers that compare many of them (guards). The tag is taken from one counter of the process, so no
+// two states of any dicts share one.
 #include "plugin/frame/frame.h"
 
 namespace framejit {

@@ -1,26 +1,23 @@
 // Evaluating a part in full, arming it, proving it again. The order of words matters: see part.h.
-#include <unordered_set>
 #include "plugin/frame/frame.h"
 #include "plugin/guard/part.h"
+#include <unordered_set>
 
-namespace framejit {
+namespace framejit::guards {
 namespace {
 
 PyObject* key_of(const Part& part, PyObject* root) {
-    if (!root || !part.by_type || PyType_Check(root))
-        return root;
+    if (!root || !part.by_type || PyType_Check(root)) return root;
     return reinterpret_cast<PyObject*>(Py_TYPE(root));
 }
 
 // Only instances of classes written in Python, and modules, can be given another class.
-bool class_can_change(PyObject* o) {
-    return PyModule_CheckExact(o) || (Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE);
-}
+bool class_can_change(PyObject* o) { return PyModule_CheckExact(o) || (Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE); }
 
 class Armer {
 public:
     Armer(const Layout& layout, const Part& part, const Evaluation& now, Binding& binding)
-        : layout_(layout), part_(part), now_(now), binding_(binding), typed_(part.sources.size()), tagged_(part.sources.size()) {}
+        : layout_(layout), part_(part), now_(now), binding_(binding), tagged_(part.sources.size()) {}
 
     bool arm(PyObject* key) {
         binding_.key = key;
@@ -30,11 +27,9 @@ public:
         binding_.values.clear();
         binding_.types.clear();
         binding_.unproved.clear();
-        if (part_.root && !part_.by_type)
-            add_word(&now_.value[part_.root]->ob_type);   // a root is known by its address alone
+        if (part_.root && !part_.by_type) add_word(&now_.value[part_.root]->ob_type);  // a root is known by its address alone
         for (const Step& step : part_.proven)
-            if (!(step.op == Step::Check ? row(step.a) : source(step.a)))
-                return false;
+            if (!(step.op == Step::Check ? row(step.a) : source(step.a))) return false;
         binding_.segments.push_back({binding_.words.size(), nullptr, 0});
         for (int i : part_.sources) {
             PyObject* value = now_.value[i];
@@ -45,12 +40,9 @@ public:
     }
 
 private:
-    template <class T>
-    void add_word(T* const* at, int owner = -1) {
-        add_word(reinterpret_cast<const Word::Loaded*>(at), owner);
-    }
+    template <class T> void add_word(T* const* at, int owner = -1) { add_word(reinterpret_cast<const Word::Loaded*>(at), owner); }
     void add_word(const Word::Loaded* at, int owner) {
-        if (owner < 0 && !seen_.insert(at).second)   // many modules of one class share its methods
+        if (owner < 0 && !seen_.insert(at).second)  // many modules of one class share its methods
             return;
         binding_.words.push_back({at, *at});
         binding_.owners.push_back(owner);
@@ -58,29 +50,21 @@ private:
 
     void type_word(int source) {
         PyObject* value = now_.value[source];
-        if (source == part_.root || !value || !class_can_change(value))
-            return;
-        char& done = typed_[layout_.homes[source].local];
-        if (!done)
-            add_word(&value->ob_type);
-        done = 1;
+        if (source != part_.root && value && class_can_change(value)) add_word(&value->ob_type);
     }
 
     bool tag_word(int source) {
         char& done = tagged_[layout_.homes[source].local];
-        if (done)
-            return true;
+        if (done) return true;
         done = 1;
         const uint64_t* tag = dict_version_word(now_.value[source]);
-        if (tag)
-            add_word(reinterpret_cast<const Word::Loaded*>(tag), source);
+        if (tag) add_word(reinterpret_cast<const Word::Loaded*>(tag), source);
         return tag;
     }
 
     bool class_version(PyTypeObject* type) {
         for (const Segment& segment : binding_.segments)
-            if (segment.type == type)
-                return true;
+            if (segment.type == type) return true;
         uint32_t version = type_version(type);
         binding_.segments.push_back({binding_.words.size(), type, version});
         return version != 0;
@@ -89,23 +73,19 @@ private:
     bool source(int i) {
         const Source& s = layout_.sources[i];
         PyObject* parent = now_.value[s.parent];
-        if (!parent)
-            return true;   // absent, because its parent is
+        if (!parent) return true;  // absent, because its parent is
         switch (s.kind) {
         case SourceKind::Dict:
             type_word(s.parent);
-            if (PyObject** slot = dict_slot(parent))
-                add_word(slot);
+            if (PyObject** slot = dict_slot(parent)) add_word(slot);
             return true;
         case SourceKind::Item:
-            if (PyDict_Check(parent))
-                return tag_word(s.parent);
+            if (PyDict_Check(parent)) return tag_word(s.parent);
             type_word(s.parent);
             return true;
         case SourceKind::TypeOf: type_word(s.parent); return true;
         case SourceKind::TypeLookup:
-            if (PyType_Check(parent))
-                return class_version(reinterpret_cast<PyTypeObject*>(parent));
+            if (PyType_Check(parent)) return class_version(reinterpret_cast<PyTypeObject*>(parent));
             type_word(s.parent);
             return class_version(Py_TYPE(parent));
         default: return s.kind == SourceKind::Const;
@@ -115,22 +95,18 @@ private:
     bool row(int index) {
         const Row& row = layout_.rows[index];
         PyObject* value = now_.value[row.source];
-        if (!value)
-            return true;   // Missing
+        if (!value) return true;  // Missing
         switch (arming_of(row.kind)) {
         case Arming::TypeWord: type_word(row.source); return true;
         case Arming::Contents:
         case Arming::Order: {
             bool reordered_unseen = arming_of(row.kind) == Arming::Order && PyODict_Check(value) && PyDict_GET_SIZE(value) > 1;
-            if (PyDict_Check(value) && !reordered_unseen)
-                return tag_word(row.source);
-            if (!PyTuple_CheckExact(value) && !PyUnicode_CheckExact(value))
-                binding_.unproved.push_back(index);
+            if (PyDict_Check(value) && !reordered_unseen) return tag_word(row.source);
+            if (!PyTuple_CheckExact(value) && !PyUnicode_CheckExact(value)) binding_.unproved.push_back(index);
             return true;
         }
         case Arming::Function:
-            for (PyObject** field : function_fields(value))
-                add_word(field);
+            for (PyObject** field : function_fields(value)) add_word(field);
             return true;
         default: return true;
         }
@@ -140,30 +116,26 @@ private:
     const Part& part_;
     const Evaluation& now_;
     Binding& binding_;
-    std::vector<char> typed_, tagged_;
+    std::vector<char> tagged_;  // per Proven source: its dict's tag is among the words
     std::unordered_set<const void*> seen_;
 };
 
 // The dict behind a word has another tag. True when all that is guarded in it is as it was.
 bool repair(const Layout& layout, Binding& binding, size_t at, Evaluation& now) {
     int owner = binding.owners[at];
-    if (owner < 0)
-        return false;
+    if (owner < 0) return false;
     auto value_of = [&](int source) { return binding.values[layout.homes[source].local]; };
     auto still_hold = [&](int source, PyObject* value) {
         for (int index : layout.checks[source])
-            if (!holds(layout.rows[index], value, nullptr, layout.specs))
-                return false;
+            if (!holds(layout.rows[index], value, nullptr, layout.specs)) return false;
         return true;
     };
     PyObject* dict = value_of(owner);
-    if (!still_hold(owner, dict))
-        return false;
+    if (!still_hold(owner, dict)) return false;
     for (int item : layout.items[owner]) {
         PyObject* value = read_source(layout.sources[item], layout.hashes[item], dict, nullptr, now.made);
         bool same = value == value_of(item) && (!value || Py_TYPE(value) == binding.types[layout.homes[item].local]);
-        if (!same || !still_hold(item, value))
-            return false;
+        if (!same || !still_hold(item, value)) return false;
     }
     Word& word = binding.words[at];
     word.expected = *word.at;
@@ -172,8 +144,7 @@ bool repair(const Layout& layout, Binding& binding, size_t at, Evaluation& now) 
 }
 
 const Word* first_difference(const Word* word, const Word* end) {
-    while (word < end && *word->at == word->expected)
-        ++word;
+    while (word < end && *word->at == word->expected) ++word;
     return word;
 }
 
@@ -183,15 +154,12 @@ bool proves(const Layout& layout, Binding& binding, Evaluation& now) {
     for (const Segment& segment : binding.segments) {
         const Word* end = words + segment.end;
         for (; (at = first_difference(at, end)) < end; ++at)
-            if (!repair(layout, binding, size_t(at - words), now))
-                return false;
-        if (segment.type && type_version(segment.type) != segment.version)
-            return false;
+            if (!repair(layout, binding, size_t(at - words), now)) return false;
+        if (segment.type && type_version(segment.type) != segment.version) return false;
     }
     for (int index : binding.unproved) {
         const Row& row = layout.rows[index];
-        if (!holds(row, binding.values[layout.homes[row.source].local], nullptr, layout.specs))
-            return false;
+        if (!holds(row, binding.values[layout.homes[row.source].local], nullptr, layout.specs)) return false;
     }
     return true;
 }
@@ -200,10 +168,10 @@ bool proves(const Layout& layout, Binding& binding, Evaluation& now) {
 bool evaluate(const Layout& layout, Part& part, PyObject* key, int reuse, Evaluation& now) {
     part.current = -1;
     ++now.counts->evaluations;
-    if (!run(layout, part.proven, nullptr, now))
-        return false;
-    if (part.root && !key)
-        return true;   // nothing to know it by
+    if (!run(layout, part.proven, nullptr, now)) return false;
+    if (part.root && !key) return true;  // nothing to know it by
+    bool always_new = reuse < 0 && ++part.misses > 4 * Part::kBindings;
+    if (always_new && part.misses % Part::kBindings) return true;  // objects made for every call: remembering them costs more than it saves
     if (reuse < 0 && part.bindings.size() < Part::kBindings) {
         reuse = int(part.bindings.size());
         part.bindings.emplace_back();
@@ -226,15 +194,13 @@ bool bind(const Layout& layout, Part& part, Evaluation& now) {
     if (found < 0 || part.bindings[found].key != key) {
         found = -1;
         for (size_t i = 0; i < part.bindings.size(); ++i)
-            if (part.bindings[i].key == key)
-                found = int(i);
+            if (part.bindings[i].key == key) found = int(i);
     }
-    if (found < 0 || (part.root && !key) || !proves(layout, part.bindings[found], now))
-        return evaluate(layout, part, key, found, now);
+    if (found < 0 || (part.root && !key) || !proves(layout, part.bindings[found], now)) return evaluate(layout, part, key, found, now);
+    part.misses = 0;
     if (found != part.current) {
         part.current = found;
-        for (int i : part.exports)
-            now.value[i] = part.bindings[found].values[layout.homes[i].local];
+        for (int i : part.exports) now.value[i] = part.bindings[found].values[layout.homes[i].local];
     }
     return true;
 }
@@ -257,10 +223,9 @@ bool run(const Layout& layout, const std::vector<Step>& steps, PyObject* const* 
         }
         case Step::Tensor: ok = value[step.a] && matches(value[step.a], layout.specs[size_t(step.b)]); break;
         }
-        if (!ok)
-            return false;
+        if (!ok) return false;
     }
     return true;
 }
 
-}  // namespace framejit
+}  // namespace framejit::guards

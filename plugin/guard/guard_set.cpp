@@ -3,6 +3,8 @@
 
 namespace framejit {
 
+using namespace guards;
+
 struct GuardSet::Impl {
     Layout layout;
     PyRef names;
@@ -13,18 +15,14 @@ struct GuardSet::Impl {
     bool check(PyObject* const* slots) {
         now.made.clear();
         for (Part& part : layout.parts) {
-            if (!part.proven.empty() && !bind(layout, part, now))
-                return false;
-            if (!run(layout, part.live, slots, now))
-                return false;
+            if (!part.proven.empty() && !bind(layout, part, now)) return false;
+            if (!run(layout, part.live, slots, now)) return false;
         }
         for (int index : layout.pairs) {
             const Row& row = layout.rows[index];
-            if (!holds(row, now.value[row.source], now.value[row.other], layout.specs))
-                return false;
+            if (!holds(row, now.value[row.source], now.value[row.other], layout.specs)) return false;
         }
-        for (size_t i = 0; i < wanted.size(); ++i)
-            wanted[i] = now.value[layout.wanted[i]];
+        for (size_t i = 0; i < wanted.size(); ++i) wanted[i] = now.value[layout.wanted[i]];
         return true;
     }
 };
@@ -40,8 +38,7 @@ struct Reader {
     std::vector<PyRef> made;
 
     PyObject* read(int i) {
-        if (i == 0 || known[i])
-            return value[i];
+        if (i == 0 || known[i]) return value[i];
         const Source& source = layout.sources[i];
         if (source.kind == SourceKind::Slot)
             value[i] = slots[source.index];
@@ -65,8 +62,7 @@ GuardSet::GuardSet(Sources sources, std::vector<Guard> guards, std::vector<Tenso
 
 bool GuardSet::check(PyObject* const* slots) {
     bool holds = impl_->check(slots);
-    if (!holds)
-        release();
+    if (!holds) release();
     return holds;
 }
 
@@ -87,8 +83,7 @@ Failure GuardSet::explain(PyObject* const* slots) const {
     for (const Row& row : layout.rows) {
         PyObject* value = reader.read(row.source);
         PyObject* other = reader.read(row.other);
-        if (holds(row, value, other, layout.specs))
-            continue;
+        if (holds(row, value, other, layout.specs)) continue;
         PyObject* names = impl_->names.get();
         return failure(row, value, other, layout.specs, layout.sources.path(row.source, names), layout.sources.path(row.other, names));
     }
@@ -97,8 +92,7 @@ Failure GuardSet::explain(PyObject* const* slots) const {
 
 bool GuardSet::dead() const {
     for (const Row& row : impl_->layout.rows)
-        if (!row.alive())
-            return true;
+        if (!row.alive()) return true;
     return false;
 }
 
@@ -112,16 +106,13 @@ void GuardSet::disarm() {
 
 int GuardSet::traverse(visitproc visit, void* arg) const {
     const Layout& layout = impl_->layout;
-    for (int i = 0; i < layout.sources.size(); ++i)
-        Py_VISIT(layout.sources[i].key.get());
+    for (int i = 0; i < layout.sources.size(); ++i) Py_VISIT(layout.sources[i].key.get());
     for (const Row& row : layout.rows) {
         Py_VISIT(row.held.get());
-        for (const PyRef& part : row.parts)
-            Py_VISIT(part.get());
+        for (const PyRef& part : row.parts) Py_VISIT(part.get());
     }
     Py_VISIT(impl_->names.get());
-    for (const PyRef& made : impl_->now.made)
-        Py_VISIT(made.get());
+    for (const PyRef& made : impl_->now.made) Py_VISIT(made.get());
     return 0;
 }
 

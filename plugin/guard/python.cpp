@@ -2,29 +2,28 @@
 //   sources: tuples (kind, parent, key, index), numbered from 1; parent 0: none
 //   guards:  tuples (kind, source, expected, n); for Tensor, expected is an example tensor
 //   names:   names of the slots
-// check(slots) -> bool, values() -> tuple, explain(slots) -> (guard, source, expected, got) or None, dead(), disarm(), counts(), path(source),
-// time(slots, n) -> nanoseconds per check. slots: a tuple; the object NULL (an attribute of the type) stands for an empty slot.
+// check(slots) -> bool, values() -> tuple, explain(slots) -> (guard, source, expected, got) or None, dead(), disarm(), release(), counts(),
+// path(source), time(slots, n) -> nanoseconds per check. slots: a tuple; the object NULL (an attribute of the type) stands for an empty
+// slot.
 #include "plugin/guard/python.h"
+#include "plugin/guard/guard.h"
 #include <chrono>
 #include <cstring>
 #include <stdexcept>
-#include "plugin/guard/guard.h"
 
 namespace framejit {
 namespace {
 
 struct PyGuardSet {
-    PyObject_HEAD
-    GuardSet* set;
+    PyObject_HEAD GuardSet* set;
     Sources* sources;
-    std::vector<int>* numbers;   // the caller's numbers -> ours, which are interned
+    std::vector<int>* numbers;  // the caller's numbers -> ours, which are interned
     PyObject* names;
 };
 
-PyObject* null_marker;   // _GuardSet.NULL
+PyObject* null_marker;  // _GuardSet.NULL
 
-template <class Kind>
-bool kind_of(const char* name, int count, Kind* out) {
+template <class Kind> bool kind_of(const char* name, int count, Kind* out) {
     for (int i = 0; i < count; ++i)
         if (!std::strcmp(name_of(Kind(i)), name)) {
             *out = Kind(i);
@@ -97,13 +96,11 @@ PyObject* build(PyTypeObject* type, PyObject* args) {
     std::vector<int> numbers, wanted;
     std::vector<Guard> guards;
     std::vector<TensorSpec> specs;
-    if (!parse_sources(source_rows, sources, numbers) || !parse_guards(guard_rows, numbers, guards, specs))
-        return nullptr;
+    if (!parse_sources(source_rows, sources, numbers) || !parse_guards(guard_rows, numbers, guards, specs)) return nullptr;
     for (Py_ssize_t i = 0; wanted_rows && i < PyTuple_GET_SIZE(wanted_rows); ++i)
         wanted.push_back(numbers.at(size_t(PyLong_AsLong(PyTuple_GET_ITEM(wanted_rows, i)))));
     auto* self = reinterpret_cast<PyGuardSet*>(type->tp_alloc(type, 0));
-    if (!self)
-        return nullptr;
+    if (!self) return nullptr;
     self->sources = new Sources(sources);
     self->numbers = new std::vector<int>(numbers);
     self->names = Py_NewRef(names);
@@ -137,15 +134,13 @@ PyObject* guard_values(PyObject* self, PyObject*) {
     GuardSet& set = *cast(self)->set;
     PyObject* const* values = set.values();
     PyObject* list = PyList_New(0);
-    for (size_t i = 0; list && i < set.wanted(); ++i)
-        PyList_Append(list, values[i] ? values[i] : null_marker);
+    for (size_t i = 0; list && i < set.wanted(); ++i) PyList_Append(list, values[i] ? values[i] : null_marker);
     return list;
 }
 
 PyObject* guard_explain(PyObject* self, PyObject* slots) {
     Failure f = cast(self)->set->explain(slots_of(slots).data());
-    if (f.guard.empty())
-        Py_RETURN_NONE;
+    if (f.guard.empty()) Py_RETURN_NONE;
     auto text = [](const std::string& s) { return PyUnicode_DecodeUTF8(s.data(), Py_ssize_t(s.size()), "replace"); };
     return Py_BuildValue("(NNNN)", text(f.guard), text(f.source), text(f.expected), text(f.got));
 }
@@ -157,6 +152,11 @@ PyObject* guard_disarm(PyObject* self, PyObject*) {
     Py_RETURN_NONE;
 }
 
+PyObject* guard_release(PyObject* self, PyObject*) {
+    cast(self)->set->release();
+    Py_RETURN_NONE;
+}
+
 PyObject* guard_counts(PyObject* self, PyObject*) {
     GuardSetCounts counts = cast(self)->set->counts();
     return Py_BuildValue("{sKsK}", "evaluations", counts.evaluations, "repairs", counts.repairs);
@@ -165,8 +165,7 @@ PyObject* guard_counts(PyObject* self, PyObject*) {
 PyObject* guard_path(PyObject* self, PyObject* source) {
     size_t number = PyLong_AsSize_t(source);
     if (number >= cast(self)->numbers->size()) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_IndexError, "no such source");
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_IndexError, "no such source");
         return nullptr;
     }
     std::string path = cast(self)->sources->path((*cast(self)->numbers)[number], cast(self)->names);
@@ -176,12 +175,10 @@ PyObject* guard_path(PyObject* self, PyObject* source) {
 PyObject* guard_time(PyObject* self, PyObject* args) {
     PyObject* slots;
     int n;
-    if (!PyArg_ParseTuple(args, "Oi", &slots, &n))
-        return nullptr;
+    if (!PyArg_ParseTuple(args, "Oi", &slots, &n)) return nullptr;
     std::vector<PyObject*> list = slots_of(slots);
     auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < n; ++i)
-        cast(self)->set->check(list.data());
+    for (int i = 0; i < n; ++i) cast(self)->set->check(list.data());
     return PyFloat_FromDouble(std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() / n);
 }
 
@@ -203,10 +200,15 @@ void guard_dealloc(PyObject* self) {
 }
 
 PyMethodDef methods[] = {
-    {"check", guard_check, METH_O, nullptr},       {"values", guard_values, METH_NOARGS, nullptr},
-    {"explain", guard_explain, METH_O, nullptr},   {"dead", guard_dead, METH_NOARGS, nullptr},
-    {"disarm", guard_disarm, METH_NOARGS, nullptr}, {"counts", guard_counts, METH_NOARGS, nullptr},
-    {"path", guard_path, METH_O, nullptr},         {"time", guard_time, METH_VARARGS, nullptr},
+    {"check", guard_check, METH_O, nullptr},
+    {"values", guard_values, METH_NOARGS, nullptr},
+    {"explain", guard_explain, METH_O, nullptr},
+    {"dead", guard_dead, METH_NOARGS, nullptr},
+    {"disarm", guard_disarm, METH_NOARGS, nullptr},
+    {"counts", guard_counts, METH_NOARGS, nullptr},
+    {"path", guard_path, METH_O, nullptr},
+    {"time", guard_time, METH_VARARGS, nullptr},
+    {"release", guard_release, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 PyType_Slot slots[] = {
@@ -222,10 +224,8 @@ PyType_Spec spec = {"framejit._C._GuardSet", sizeof(PyGuardSet), 0, Py_TPFLAGS_D
 
 int add_guard(PyObject* module) {
     PyRef type = PyRef::steal(PyType_FromSpec(&spec));
-    if (!type || !(null_marker = PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type))))
-        return -1;
-    if (PyObject_SetAttrString(type.get(), "NULL", null_marker) < 0)
-        return -1;
+    if (!type || !(null_marker = PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type)))) return -1;
+    if (PyObject_SetAttrString(type.get(), "NULL", null_marker) < 0) return -1;
     return PyModule_AddObjectRef(module, "_GuardSet", type.get());
 }
 

@@ -4,6 +4,6 @@
 
 namespace framejit {
 
-int add_guard(PyObject* module);   // -1 with a Python error
+int add_guard(PyObject* module);  // -1 with a Python error
 
 }  // namespace framejit

@@ -2,7 +2,7 @@
 #include "plugin/guard/read.h"
 #include "plugin/frame/frame.h"
 
-namespace framejit {
+namespace framejit::guards {
 namespace {
 
 struct Reading {
@@ -16,8 +16,7 @@ struct Reading {
 // By hash and identity first: keys that compare in Python (a Parameter in an optimizer's state) are found without asking them.
 PyObject* find(PyObject* dict, PyObject* key, Py_hash_t hash) {
     PyObject* value = _PyDict_GetItem_KnownHash(dict, key, hash);
-    if (!value && PyErr_Occurred())
-        PyErr_Clear();
+    if (!value && PyErr_Occurred()) PyErr_Clear();
     return value;
 }
 
@@ -25,39 +24,32 @@ PyObject* read_None(const Reading&) { return nullptr; }
 PyObject* read_Slot(const Reading&) { return nullptr; }
 PyObject* read_Const(const Reading& r) { return r.source.key.get(); }
 
-// An object whose attributes still lie inline gets its dict now. That allocates, and a collection might run finalizers in the middle of a check.
+// An object whose attributes still lie inline gets its dict now. That allocates, and a collection might run finalizers in the middle of a
+// check.
 PyObject* read_Dict(const Reading& r) {
     PyObject** slot = dict_slot(r.parent);
-    if (!slot)
-        return nullptr;
-    if (*slot)
-        return *slot;
+    if (!slot) return nullptr;
+    if (*slot) return *slot;
     int collecting = PyGC_Disable();
     PyRef dict = PyRef::steal(PyObject_GenericGetDict(r.parent, nullptr));
-    if (collecting)
-        PyGC_Enable();
-    if (!dict)
-        PyErr_Clear();
+    if (collecting) PyGC_Enable();
+    if (!dict) PyErr_Clear();
     slot = dict_slot(r.parent);
     return slot ? *slot : nullptr;
 }
 
 PyObject* read_Item(const Reading& r) {
-    if (PyObject* key = r.source.key.get())
-        return PyDict_Check(r.parent) ? find(r.parent, key, r.hash) : nullptr;
+    if (PyObject* key = r.source.key.get()) return PyDict_Check(r.parent) ? find(r.parent, key, r.hash) : nullptr;
     Py_ssize_t index = r.source.index;
-    if (PyTuple_Check(r.parent))
-        return index < PyTuple_GET_SIZE(r.parent) ? PyTuple_GET_ITEM(r.parent, index) : nullptr;
-    if (PyList_Check(r.parent))
-        return index < PyList_GET_SIZE(r.parent) ? PyList_GET_ITEM(r.parent, index) : nullptr;
+    if (PyTuple_Check(r.parent)) return index < PyTuple_GET_SIZE(r.parent) ? PyTuple_GET_ITEM(r.parent, index) : nullptr;
+    if (PyList_Check(r.parent)) return index < PyList_GET_SIZE(r.parent) ? PyList_GET_ITEM(r.parent, index) : nullptr;
     return nullptr;
 }
 
 PyObject* read_Attr(const Reading& r) {
     PyTypeObject* type = Py_TYPE(r.parent);
     PyObject* descriptor = _PyType_Lookup(type, r.source.key.get());
-    if (!descriptor || (Py_TYPE(descriptor) != &PyMemberDescr_Type && Py_TYPE(descriptor) != &PyGetSetDescr_Type))
-        return nullptr;
+    if (!descriptor || (Py_TYPE(descriptor) != &PyMemberDescr_Type && Py_TYPE(descriptor) != &PyGetSetDescr_Type)) return nullptr;
     PyObject* value = Py_TYPE(descriptor)->tp_descr_get(descriptor, r.parent, reinterpret_cast<PyObject*>(type));
     if (value)
         r.made.push_back(PyRef::steal(value));
@@ -93,8 +85,7 @@ PyObject* read_KwDefault(const Reading& r) {
 }
 
 PyObject* read_MethodSelf(const Reading& r) {
-    if (PyMethod_Check(r.parent))
-        return PyMethod_GET_SELF(r.parent);
+    if (PyMethod_Check(r.parent)) return PyMethod_GET_SELF(r.parent);
     return PyCFunction_Check(r.parent) ? PyCFunction_GET_SELF(r.parent) : nullptr;
 }
 
@@ -112,27 +103,25 @@ bool number(PyObject* o) { return o && (PyLong_CheckExact(o) || PyFloat_CheckExa
 
 PyObject* read_Len(const Reading& r) {
     PyObject* o = r.parent;
-    bool exact = PyList_CheckExact(o) || PyTuple_CheckExact(o) || PyDict_CheckExact(o) || PyAnySet_CheckExact(o) || PyUnicode_CheckExact(o) || PyODict_CheckExact(o);
+    bool exact = PyList_CheckExact(o) || PyTuple_CheckExact(o) || PyDict_CheckExact(o) || PyAnySet_CheckExact(o) ||
+                 PyUnicode_CheckExact(o) || PyODict_CheckExact(o);
     return exact ? keep(r, PyLong_FromSsize_t(PyObject_Length(o))) : nullptr;
 }
 PyObject* power(PyObject* a, PyObject* b) { return PyNumber_Power(a, b, Py_None); }
 using Arithmetic = PyObject* (*)(PyObject*, PyObject*);
-constexpr Arithmetic kBinary[] = {   // the order of CPython's NB_ numbers; the in-place forms follow in the same order
-    PyNumber_Add, PyNumber_And, PyNumber_FloorDivide, PyNumber_Lshift, PyNumber_MatrixMultiply, PyNumber_Multiply, PyNumber_Remainder,
-    PyNumber_Or,  power,        PyNumber_Rshift,      PyNumber_Subtract, PyNumber_TrueDivide, PyNumber_Xor};
+constexpr Arithmetic kBinary[] = {  // the order of CPython's NB_ numbers; the in-place forms follow in the same order
+    PyNumber_Add, PyNumber_And, PyNumber_FloorDivide, PyNumber_Lshift,   PyNumber_MatrixMultiply, PyNumber_Multiply, PyNumber_Remainder,
+    PyNumber_Or,  power,        PyNumber_Rshift,      PyNumber_Subtract, PyNumber_TrueDivide,     PyNumber_Xor};
 PyObject* read_Binary(const Reading& r) {
-    if (!number(r.parent) || !number(r.other))
-        return nullptr;
+    if (!number(r.parent) || !number(r.other)) return nullptr;
     return keep(r, kBinary[r.source.index % 13](r.parent, r.other));
 }
 PyObject* read_Compare(const Reading& r) {
-    if (!number(r.parent) || !number(r.other))
-        return nullptr;
+    if (!number(r.parent) || !number(r.other)) return nullptr;
     return keep(r, PyObject_RichCompare(r.parent, r.other, r.source.index));
 }
 PyObject* read_Unary(const Reading& r) {
-    if (!number(r.parent))
-        return nullptr;
+    if (!number(r.parent)) return nullptr;
     switch (r.source.index) {
     case 0: return keep(r, PyNumber_Negative(r.parent));
     case 1: return keep(r, PyNumber_Positive(r.parent));
@@ -146,8 +135,7 @@ PyObject* read_Unary(const Reading& r) {
 }
 PyObject* read_ContextVar(const Reading& r) {
     PyObject* value = nullptr;
-    if (!PyContextVar_CheckExact(r.parent) || PyContextVar_Get(r.parent, nullptr, &value) < 0)
-        PyErr_Clear();
+    if (!PyContextVar_CheckExact(r.parent) || PyContextVar_Get(r.parent, nullptr, &value) < 0) PyErr_Clear();
     return value ? keep(r, value) : nullptr;
 }
 
@@ -164,13 +152,17 @@ constexpr SourceRow kSources[] = {
 
 }  // namespace
 
-const char* name_of(SourceKind kind) { return kSources[int(kind)].name; }
 Place place_of(SourceKind kind) { return kSources[int(kind)].place; }
 
 PyObject* read_source(const Source& source, Py_hash_t hash, PyObject* parent, PyObject* other, std::vector<PyRef>& made) {
-    if (!parent && source.kind != SourceKind::Const)
-        return nullptr;
+    if (!parent && source.kind != SourceKind::Const) return nullptr;
     return kSources[int(source.kind)].read({source, hash, parent, other, made});
 }
+
+}  // namespace framejit::guards
+
+namespace framejit {
+
+const char* name_of(SourceKind kind) { return guards::kSources[int(kind)].name; }
 
 }  // namespace framejit

@@ -1,8 +1,9 @@
-// What each kind of row demands (`holds_`) and how it says so (`expects_`). A row on a source that resolves to nothing fails, except Missing.
+// What each kind of row demands (`holds_`) and how it says so (`expects_`). A row on a source that resolves to nothing fails, except
+// Missing.
 #include "plugin/guard/row.h"
 #include "plugin/guard/value.h"
 
-namespace framejit {
+namespace framejit::guards {
 namespace {
 
 struct Looking {
@@ -14,12 +15,9 @@ struct Looking {
 
 // Length of what has one without asking Python; -1 otherwise.
 int64_t length_of(PyObject* o) {
-    if (PyList_Check(o) || PyTuple_Check(o) || PyBytes_Check(o))
-        return Py_SIZE(o);
-    if (PyDict_Check(o))
-        return PyDict_GET_SIZE(o);
-    if (PyAnySet_Check(o))
-        return PySet_GET_SIZE(o);
+    if (PyList_Check(o) || PyTuple_Check(o) || PyBytes_Check(o)) return Py_SIZE(o);
+    if (PyDict_Check(o)) return PyDict_GET_SIZE(o);
+    if (PyAnySet_Check(o)) return PySet_GET_SIZE(o);
     return PyUnicode_Check(o) ? PyUnicode_GET_LENGTH(o) : -1;
 }
 
@@ -32,8 +30,7 @@ bool same_ordered_keys(PyObject* dict, PyObject* expected) {
     bool same = bool(keys);
     while (same) {
         PyRef key = PyRef::steal(PyIter_Next(keys.get()));
-        if (!key)
-            break;
+        if (!key) break;
         same = at < PyTuple_GET_SIZE(expected) && same_key(key.get(), PyTuple_GET_ITEM(expected, at));
         ++at;
     }
@@ -51,16 +48,13 @@ bool holds_Tensor(const Looking& l) { return matches(l.value, l.specs[size_t(l.r
 bool holds_Length(const Looking& l) { return length_of(l.value) == l.row.n; }
 
 bool holds_Keys(const Looking& l) {
-    if (!PyDict_Check(l.value) || PyDict_GET_SIZE(l.value) != PyTuple_GET_SIZE(l.row.expected))
-        return false;
-    if (PyODict_Check(l.value))
-        return same_ordered_keys(l.value, l.row.expected);
+    if (!PyDict_Check(l.value) || PyDict_GET_SIZE(l.value) != PyTuple_GET_SIZE(l.row.expected)) return false;
+    if (PyODict_Check(l.value)) return same_ordered_keys(l.value, l.row.expected);
     PyObject* key;
     PyObject* value;
     Py_ssize_t position = 0;
     for (Py_ssize_t i = 0; PyDict_Next(l.value, &position, &key, &value); ++i)
-        if (!same_key(key, PyTuple_GET_ITEM(l.row.expected, i)))
-            return false;
+        if (!same_key(key, PyTuple_GET_ITEM(l.row.expected, i))) return false;
     return true;
 }
 
@@ -68,23 +62,20 @@ bool holds_Keys(const Looking& l) {
 bool holds_Missing(const Looking& l) { return l.row.n && PyDict_CheckExact(l.value) && PyDict_GET_SIZE(l.value) == 0; }
 
 bool holds_Function(const Looking& l) {
-    if (!PyFunction_Check(l.value))
-        return false;
+    if (!PyFunction_Check(l.value)) return false;
     auto fields = function_fields(l.value);
     for (size_t i = 0; i < fields.size(); ++i)
-        if (*fields[i] != l.row.parts[i].get())
-            return false;
+        if (*fields[i] != l.row.parts[i].get()) return false;
     return true;
 }
 
-bool holds_Present(const Looking&) { return true; }   // reached only with a value
+bool holds_Present(const Looking&) { return true; }  // reached only with a value
 bool holds_Same(const Looking& l) { return l.value == l.other; }
 bool holds_NotSame(const Looking& l) { return l.value != l.other; }
 
 // -1: not both tensors
 int shared_storage(PyObject* a, PyObject* b) {
-    if (!b || !is_tensor(a) || !is_tensor(b))
-        return -1;
+    if (!b || !is_tensor(a) || !is_tensor(b)) return -1;
     void* storage = view_of(a).storage;
     return storage && storage == view_of(b).storage;
 }
@@ -101,7 +92,9 @@ std::string expects_Length(const Looking& l) { return "length " + std::to_string
 std::string expects_Keys(const Looking& l) { return "keys " + print_value(l.row.expected); }
 std::string expects_Missing(const Looking&) { return "nothing"; }
 std::string expects_Present(const Looking&) { return "something"; }
-std::string expects_Function(const Looking& l) { return "function " + print_value(reinterpret_cast<PyFunctionObject*>(l.row.expected)->func_qualname); }
+std::string expects_Function(const Looking& l) {
+    return "function " + print_value(reinterpret_cast<PyFunctionObject*>(l.row.expected)->func_qualname);
+}
 std::string expects_Same(const Looking&) { return "the same object as "; }
 std::string expects_NotSame(const Looking&) { return "another object than "; }
 std::string expects_Disjoint(const Looking&) { return "no storage shared with "; }
@@ -123,8 +116,7 @@ const GuardRow& row_of(GuardKind kind) { return kGuards[int(kind)]; }
 
 std::string got(const Looking& l) {
     PyObject* v = l.value;
-    if (!v)
-        return "nothing";
+    if (!v) return "nothing";
     switch (l.row.kind) {
     case GuardKind::Tensor: return difference(v, l.specs[size_t(l.row.n)]);
     case GuardKind::Type: return "type " + name_of_type(Py_TYPE(v));
@@ -156,12 +148,11 @@ bool hold_weakly(PyObject* o) {
 
 }  // namespace
 
-const char* name_of(GuardKind kind) { return row_of(kind).name; }
 Arming arming_of(GuardKind kind) { return row_of(kind).arming; }
 
 std::array<PyObject**, 3> function_fields(PyObject* function) {
     auto* f = reinterpret_cast<PyFunctionObject*>(function);
-    return {&f->func_code, &f->func_defaults, &f->func_kwdefaults};   // what is read from the closure has guards of its own
+    return {&f->func_code, &f->func_defaults, &f->func_kwdefaults};  // what is read from the closure has guards of its own
 }
 
 Row make_row(const Guard& guard) {
@@ -169,8 +160,7 @@ Row make_row(const Guard& guard) {
     row.n = guard.n;
     row.expected = guard.expected.get();
     row.held = guard.expected;
-    if (arming_of(guard.kind) == Arming::Pair)
-        row.other = int(guard.n);
+    if (arming_of(guard.kind) == Arming::Pair) row.other = int(guard.n);
     if (guard.kind == GuardKind::Identity && hold_weakly(row.expected)) {
         if (PyObject* reference = PyWeakref_NewRef(row.expected, nullptr)) {
             row.held = PyRef::steal(reference);
@@ -180,24 +170,27 @@ Row make_row(const Guard& guard) {
     }
     if (guard.kind == GuardKind::Function && PyFunction_Check(row.expected)) {
         auto fields = function_fields(row.expected);
-        for (size_t i = 0; i < fields.size(); ++i)
-            row.parts[i] = PyRef::share(*fields[i]);
+        for (size_t i = 0; i < fields.size(); ++i) row.parts[i] = PyRef::share(*fields[i]);
     }
     return row;
 }
 
 bool holds(const Row& row, PyObject* value, PyObject* other, Specs specs) {
-    if (!value)
-        return row.kind == GuardKind::Missing;
+    if (!value) return row.kind == GuardKind::Missing;
     return row_of(row.kind).holds({row, value, other, specs});
 }
 
 Failure failure(const Row& row, PyObject* value, PyObject* other, Specs specs, std::string source, const std::string& other_source) {
     Looking looking{row, value, other, specs};
     std::string expected = row_of(row.kind).expects(looking);
-    if (arming_of(row.kind) == Arming::Pair)
-        expected += other_source;
+    if (arming_of(row.kind) == Arming::Pair) expected += other_source;
     return {name_of(row.kind), std::move(source), std::move(expected), got(looking)};
 }
+
+}  // namespace framejit::guards
+
+namespace framejit {
+
+const char* name_of(GuardKind kind) { return guards::row_of(kind).name; }
 
 }  // namespace framejit

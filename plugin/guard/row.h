@@ -1,10 +1,10 @@
 // One guard row, ready to be evaluated.
 #pragma once
+#include "plugin/guard/guard.h"
 #include <array>
 #include <span>
-#include "plugin/guard/guard.h"
 
-namespace framejit {
+namespace framejit::guards {
 
 enum class Arming : uint8_t { Nothing, TypeWord, Contents, Order, Function, Call, Pair };
 
@@ -12,12 +12,12 @@ enum class Arming : uint8_t { Nothing, TypeWord, Contents, Order, Function, Call
 struct Row {
     GuardKind kind;
     int source;
-    int other = 0;                       // the second source of a pair
+    int other = 0;  // the second source of a pair
     int64_t n = 0;
-    PyObject* expected = nullptr;        // the recorded object, whoever holds it
-    PyRef held;                          // it, or a weak reference to it
+    PyObject* expected = nullptr;  // the recorded object, whoever holds it
+    PyRef held;                    // it, or a weak reference to it
     bool weak = false;
-    std::array<PyRef, 3> parts;          // Function: code, defaults, kwdefaults as recorded
+    std::array<PyRef, 3> parts;  // Function: code, defaults, kwdefaults as recorded
 
     bool alive() const { return !weak || PyWeakref_GET_OBJECT(held.get()) == expected; }
 };
@@ -26,8 +26,8 @@ using Specs = std::span<const TensorSpec>;
 
 Row make_row(const Guard&);
 Arming arming_of(GuardKind);
-std::array<PyObject**, 3> function_fields(PyObject* function);   // where a function keeps its code, defaults and kwdefaults
+std::array<PyObject**, 3> function_fields(PyObject* function);  // where a function keeps its code, defaults and kwdefaults
 bool holds(const Row&, PyObject* value, PyObject* other, Specs);
 Failure failure(const Row&, PyObject* value, PyObject* other, Specs, std::string source, const std::string& other_source);
 
-}  // namespace framejit
+}  // namespace framejit::guards

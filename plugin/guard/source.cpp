@@ -1,8 +1,8 @@
 // The tree of sources: interned, so that equal sources are equal numbers, and printed as the user would write the access.
-#include <cctype>
-#include <string_view>
 #include "plugin/guard/guard.h"
 #include "plugin/guard/value.h"
+#include <cctype>
+#include <string_view>
 
 namespace framejit {
 namespace {
@@ -15,10 +15,8 @@ uint64_t hash_of(const Source& s) {
 }
 
 bool same_source(const Source& a, const Source& b) {
-    if (a.kind != b.kind || a.parent != b.parent || a.index != b.index || a.other != b.other)
-        return false;
-    if (a.key.get() == b.key.get())
-        return true;
+    if (a.kind != b.kind || a.parent != b.parent || a.index != b.index || a.other != b.other) return false;
+    if (a.key.get() == b.key.get()) return true;
     return a.kind != SourceKind::Const && a.key && b.key && same_value(a.key.get(), b.key.get());
 }
 
@@ -30,8 +28,7 @@ std::string text_of(PyObject* o) {
 
 bool is_number(std::string_view text) {
     for (char c : text)
-        if (!std::isdigit(static_cast<unsigned char>(c)))
-            return false;
+        if (!std::isdigit(static_cast<unsigned char>(c))) return false;
     return !text.empty();
 }
 
@@ -41,9 +38,7 @@ std::string member(const std::string& owner, const std::string& name) {
 }
 
 // Dicts of a module whose items read as attributes of the module.
-bool holds_members(std::string_view name) {
-    return name == "_parameters" || name == "_buffers" || name == "_modules";
-}
+bool holds_members(std::string_view name) { return name == "_parameters" || name == "_buffers" || name == "_modules"; }
 
 }  // namespace
 
@@ -53,9 +48,7 @@ int Sources::slot(int index) { return intern({SourceKind::Slot, 0, {}, index}); 
 
 int Sources::constant(PyObject* object) { return intern({SourceKind::Const, 0, PyRef::share(object), 0}); }
 
-int Sources::child(SourceKind kind, int parent, PyObject* key, int index) {
-    return intern({kind, parent, PyRef::share(key), index});
-}
+int Sources::child(SourceKind kind, int parent, PyObject* key, int index) { return intern({kind, parent, PyRef::share(key), index}); }
 
 int Sources::combine(SourceKind kind, int left, int right, int op) { return intern({kind, left, {}, op, right}); }
 
@@ -63,10 +56,9 @@ int Sources::intern(Source source) {
     uint64_t hash = hash_of(source);
     auto [begin, end] = table_.equal_range(hash);
     for (auto it = begin; it != end; ++it)
-        if (same_source(rows_[it->second], source))
-            return it->second;
+        if (same_source(rows_[it->second], source)) return it->second;
     if ((source.kind == SourceKind::Attr || source.kind == SourceKind::TypeLookup) && PyUnicode_CheckExact(source.key.get())) {
-        PyObject* name = source.key.release();   // type look-ups are cached for interned names
+        PyObject* name = source.key.release();  // type look-ups are cached for interned names
         PyUnicode_InternInPlace(&name);
         source.key = PyRef::steal(name);
     }
@@ -84,10 +76,8 @@ std::string name_of_constant(PyObject* object) {
         PyObject* name = PyDict_GetItemString(dict, "__name__");
         return name && PyUnicode_Check(name) ? text_of(name) : "globals()";
     }
-    if (PyFunction_Check(object))
-        return text_of(reinterpret_cast<PyFunctionObject*>(object)->func_qualname);
-    if (PyType_Check(object))
-        return name_of_type(reinterpret_cast<PyTypeObject*>(object));
+    if (PyFunction_Check(object)) return text_of(reinterpret_cast<PyFunctionObject*>(object)->func_qualname);
+    if (PyType_Check(object)) return name_of_type(reinterpret_cast<PyTypeObject*>(object));
     return PyCFunction_Check(object) ? reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name : print_value(object);
 }
 
@@ -100,29 +90,23 @@ struct Printer {
     PyObject* names;
 
     std::string slot(int index) const {
-        if (index < 0)
-            return "function";
+        if (index < 0) return "function";
         bool named = names && PyTuple_Check(names) && index < PyTuple_GET_SIZE(names);
-        if (named)
-            return text_of(PyTuple_GET_ITEM(names, index));
+        if (named) return text_of(PyTuple_GET_ITEM(names, index));
         return "stack[" + std::to_string(index - (names && PyTuple_Check(names) ? PyTuple_GET_SIZE(names) : 0)) + "]";
     }
 
     // module.name for the item of a globals dict, x.name for an item of x.__dict__, x[key] otherwise
     std::string item(const Source& s) const {
         const Source& parent = sources[s.parent];
-        if (!s.key)
-            return path(s.parent) + "[" + std::to_string(s.index) + "]";
+        if (!s.key) return path(s.parent) + "[" + std::to_string(s.index) + "]";
         if (PyUnicode_Check(s.key.get())) {
             std::string key = text_of(s.key.get());
-            if (parent.kind == SourceKind::Const)
-                return path(s.parent) + "." + key;
-            if (parent.kind == SourceKind::Dict)
-                return path(parent.parent) + "." + key;
+            if (parent.kind == SourceKind::Const) return path(s.parent) + "." + key;
+            if (parent.kind == SourceKind::Dict) return path(parent.parent) + "." + key;
             bool of_members = parent.kind == SourceKind::Item && parent.key && PyUnicode_Check(parent.key.get()) &&
                               sources[parent.parent].kind == SourceKind::Dict && holds_members(text_of(parent.key.get()));
-            if (of_members)
-                return member(path(sources[parent.parent].parent), key);
+            if (of_members) return member(path(sources[parent.parent].parent), key);
         }
         return path(s.parent) + "[" + print_value(s.key.get()) + "]";
     }
@@ -140,7 +124,8 @@ struct Printer {
         case SourceKind::TypeOf: return "type(" + path(s.parent) + ")";
         case SourceKind::TypeLookup: return lookup(s);
         case SourceKind::ClosureCell: return path(s.parent) + ".__closure__" + index;
-        case SourceKind::CellValue: return sources[s.parent].kind == SourceKind::ClosureCell ? closure_name(sources[s.parent]) : path(s.parent);
+        case SourceKind::CellValue:
+            return sources[s.parent].kind == SourceKind::ClosureCell ? closure_name(sources[s.parent]) : path(s.parent);
         case SourceKind::Default: return path(s.parent) + ".__defaults__" + index;
         case SourceKind::KwDefault: return path(s.parent) + ".__kwdefaults__[" + print_value(s.key.get()) + "]";
         case SourceKind::MethodSelf: return path(s.parent) + ".__self__";
@@ -160,8 +145,7 @@ struct Printer {
         PyObject* known = function.kind == SourceKind::Const ? function.key.get() : nullptr;
         if (known && PyFunction_Check(known)) {
             PyRef free = PyRef::steal(PyCode_GetFreevars(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(known))));
-            if (free && cell.index < PyTuple_GET_SIZE(free.get()))
-                return text_of(PyTuple_GET_ITEM(free.get(), cell.index));
+            if (free && cell.index < PyTuple_GET_SIZE(free.get())) return text_of(PyTuple_GET_ITEM(free.get(), cell.index));
             PyErr_Clear();
         }
         return path(cell.parent) + ".closure[" + std::to_string(cell.index) + "]";

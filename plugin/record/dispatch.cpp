@@ -186,6 +186,9 @@ bool Recorder::guard_data(PyObject* t) {
 
 // ---- the mode ----
 namespace {
+}  // namespace
+PyObject* raise_break(const Break&);
+namespace {
 PyObject* run_decomposed(PyObject* self, PyObject* overload, PyObject* args, PyObject* kwargs) {   // a composite came whole: look inside, with the mode on
     PyRef decompose = PyRef::steal(PyObject_GetAttrString(overload, "decompose"));
     PyRef ok = decompose ? PyRef::steal(PyObject_CallOneArg(push_function, self)) : PyRef();
@@ -217,6 +220,7 @@ PyObject* mode_dispatch(PyObject* self, PyObject* const* a, Py_ssize_t n) {
     Recorder* r = off.r;
     bool scalar = schema->name == "aten::_local_scalar_dense";
     if (r && scalar && !r->guard_data(PyTuple_GET_ITEM(args, 0))) r->note_break(break_data);
+    if (r && r->strict && r->broken()) return raise_break(r->found);
     PyObject* result = PyObject_Call(schema->callable.get(), args, kwargs);
     if (r && result && !scalar) r->note_op(overload, args, kwargs, result);
     return result;

@@ -60,6 +60,7 @@ void Recorder::note_break(const BreakReason& reason, PyObject* subject, PyObject
         }
         if (f == root) break;
     }
+    found.source_line = source_line(found.file, found.line);
     for (Shadow* a : active_) chain.emplace_back(code_of(a->frame), a->unit);
     PyErr_Restore(t, v, tb);
 }

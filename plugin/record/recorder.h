@@ -87,10 +87,11 @@ public:
     Recipes recipes;
     GlobalState state;
     Break found;                             // valid when broken()
+    bool strict = false;                     // a break is an error: what comes after it must not run
     std::string failure;
     std::vector<std::pair<PyCodeObject*, int>> chain;   // of the break: code and unit of every frame from the root inwards
     Frame* now = nullptr;                    // the frame whose instruction runs
-    double eager_ms = 0;
+    double record_ms = 0;
 
     // dispatch.cpp
     bool guard_data(PyObject* tensor);       // false: a break is needed

@@ -7,12 +7,10 @@ namespace framejit {
 class BoundArguments {
 public:
     explicit BoundArguments(const CompiledFunction& of) : of_(of), own_(of.self && of.positional), slots_(room_) {
-        if (of.slots > kInline)
-            slots_ = new PyObject*[size_t(of.slots)];
+        if (of.slots > kInline) slots_ = new PyObject*[size_t(of.slots)];
     }
     ~BoundArguments() {
-        if (slots_ != room_)
-            delete[] slots_;
+        if (slots_ != room_) delete[] slots_;
     }
     BoundArguments(const BoundArguments&) = delete;
     BoundArguments& operator=(const BoundArguments&) = delete;
@@ -29,9 +27,9 @@ private:
     bool make_packs(PyObject* const* args, Py_ssize_t count);
 
     const CompiledFunction& of_;
-    const int own_;               // 1: a bound method's object is slot 0
+    const int own_;  // 1: a bound method's object is slot 0
     PyObject** slots_;
-    PyRef tuple_, dict_;          // *args and **kwargs
+    PyRef tuple_, dict_;  // *args and **kwargs
     PyObject* room_[kInline];
 };
 

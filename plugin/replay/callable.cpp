@@ -1,9 +1,10 @@
-// The Python side of a compiled function: attributes, binding as a method, pickling, copying, collection. What a call does is in compiled_call.
+// The Python side of a compiled function: attributes, binding as a method, pickling, copying, collection. What a call does is in
+// compiled_call.
 #include "plugin/replay/callable.h"
-#include <cstddef>
-#include <structmember.h>
 #include "plugin/frame/frame.h"
 #include "plugin/replay/bind.h"
+#include <cstddef>
+#include <structmember.h>
 
 namespace framejit {
 namespace {
@@ -20,8 +21,7 @@ PyObject* compiled_call(PyObject* object, PyObject* const* args, size_t nargsf, 
         if (bound.bind(args, PyVectorcall_NARGS(nargsf), kwnames)) {
             bool handled = true;
             PyObject* result = call_region(f, bound.slots(), &handled);
-            if (handled)
-                return result;
+            if (handled) return result;
         }
     }
     return call_slow(f, f->target, args, nargsf, kwnames);
@@ -38,8 +38,7 @@ int fill_dict(CompiledFunction* f) {
             return -1;
     }
     PyRef own = PyRef::steal(PyObject_GetAttrString(f->target, "__dict__"));
-    if (!own || PyDict_Merge(f->dict, own.get(), 0) < 0)
-        return -1;
+    if (!own || PyDict_Merge(f->dict, own.get(), 0) < 0) return -1;
     return PyDict_SetItemString(f->dict, "__wrapped__", f->target);
 }
 
@@ -50,8 +49,7 @@ PyObject* compiled_get(PyObject* self, PyObject* instance, PyObject*) {
 // __code__, __defaults__, __globals__ and whatever else the function has
 PyObject* compiled_getattro(PyObject* self, PyObject* name) {
     PyObject* value = PyObject_GenericGetAttr(self, name);
-    if (value || !PyErr_ExceptionMatches(PyExc_AttributeError))
-        return value;
+    if (value || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
     PyErr_Clear();
     return PyObject_GetAttr(cast(self)->target, name);
 }
@@ -64,8 +62,7 @@ PyObject* compiled_repr(PyObject* self) {
 PyObject* compiled_reduce(PyObject* self, PyObject*) {
     CompiledFunction* f = cast(self);
     auto* function = reinterpret_cast<PyFunctionObject*>(f->function);
-    if (!f->self)
-        return PyObject_GetAttrString(self, "__qualname__");
+    if (!f->self) return PyObject_GetAttrString(self, "__qualname__");
     PyRef builtins = PyRef::steal(PyImport_ImportModule("builtins"));
     PyRef getattr = PyRef::steal(builtins ? PyObject_GetAttrString(builtins.get(), "getattr") : nullptr);
     return getattr ? Py_BuildValue("O(OO)", getattr.get(), f->self, function->func_name) : nullptr;
@@ -88,8 +85,7 @@ int compiled_traverse(PyObject* self, visitproc visit, void* arg) {
 // The target stays, so that it can be called while a cycle is taken apart; functions and objects in the cycle break it.
 int compiled_clear(PyObject* self) {
     CompiledFunction* f = cast(self);
-    if (f->state && f->clear_state)
-        f->clear_state(f->state);
+    if (f->state && f->clear_state) f->clear_state(f->state);
     Py_CLEAR(f->options);
     Py_CLEAR(f->dict);
     return 0;
@@ -99,10 +95,8 @@ void compiled_dealloc(PyObject* self) {
     PyTypeObject* type = Py_TYPE(self);
     CompiledFunction* f = cast(self);
     PyObject_GC_UnTrack(self);
-    if (f->weak)
-        PyObject_ClearWeakRefs(self);
-    if (f->state && f->free_state)
-        f->free_state(f->state);
+    if (f->weak) PyObject_ClearWeakRefs(self);
+    if (f->state && f->free_state) f->free_state(f->state);
     f->state = nullptr;
     compiled_clear(self);
     Py_CLEAR(f->target);
@@ -147,8 +141,7 @@ PyType_Slot slots[] = {
 PyTypeObject* make_type(const char* name, bool binds) {
     constexpr unsigned long kFlags =
         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE;
-    if (!binds)
-        slots[std::size(slots) - 2] = slots[std::size(slots) - 1];
+    if (!binds) slots[std::size(slots) - 2] = slots[std::size(slots) - 1];
     PyType_Spec spec = {name, sizeof(CompiledFunction), 0, unsigned(binds ? kFlags | Py_TPFLAGS_METHOD_DESCRIPTOR : kFlags), slots};
     return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
 }
@@ -161,8 +154,7 @@ PyObject* bind_arguments(PyObject*, PyObject* const* args, Py_ssize_t count, PyO
         return nullptr;
     }
     BoundArguments bound(*f);
-    if (!bound.bind(args + 1, count - 1, kwnames))
-        Py_RETURN_NONE;
+    if (!bound.bind(args + 1, count - 1, kwnames)) Py_RETURN_NONE;
     PyRef result = PyRef::steal(PyDict_New());
     for (int i = 0; result && i < f->slots; ++i)
         if (bound.slots()[i] && PyDict_SetItem(result.get(), PyTuple_GET_ITEM(local_names(f->code), i), bound.slots()[i]) < 0)
@@ -172,8 +164,7 @@ PyObject* bind_arguments(PyObject*, PyObject* const* args, Py_ssize_t count, PyO
 
 PyObject* make(PyObject*, PyObject* args) {
     PyObject *target, *options;
-    if (!PyArg_ParseTuple(args, "OO!:make_callable", &target, &PyDict_Type, &options))
-        return nullptr;
+    if (!PyArg_ParseTuple(args, "OO!:make_callable", &target, &PyDict_Type, &options)) return nullptr;
     return make_callable(target, options);
 }
 
@@ -185,9 +176,7 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-CompiledFunction* as_compiled(PyObject* o) {
-    return Py_IS_TYPE(o, function_type) || Py_IS_TYPE(o, method_type) ? cast(o) : nullptr;
-}
+CompiledFunction* as_compiled(PyObject* o) { return Py_IS_TYPE(o, function_type) || Py_IS_TYPE(o, method_type) ? cast(o) : nullptr; }
 
 PyObject* make_callable(PyObject* target, PyObject* options) {
     PyObject* function = PyMethod_Check(target) ? PyMethod_GET_FUNCTION(target) : target;
@@ -198,8 +187,7 @@ PyObject* make_callable(PyObject* target, PyObject* options) {
     PyTypeObject* type = function == target ? function_type : method_type;
     PyRef object = PyRef::steal(type->tp_alloc(type, 0));
     CompiledFunction* f = cast(object.get());
-    if (!f)
-        return nullptr;
+    if (!f) return nullptr;
     f->call = compiled_call;
     f->target = Py_NewRef(target);
     f->function = Py_NewRef(function);

@@ -51,6 +51,8 @@ public:
     const std::vector<int>& sources() const { return sources_; }
     // Runs everything. slots: one new reference (or null) per exit slot. 0, 1 (nothing happened: run eagerly) or -1 with a Python error.
     int run(PyObject* const* values, std::vector<PyObject*>& slots) const;
+    // The same for a region that returns: its result.
+    int run_returning(PyObject* const* values, PyObject** result) const;
     // The graph alone on the recording's own tensors, results compared with the recorded ones. Empty: equal; otherwise what differs.
     std::string self_check(Recorder&, bool& checked) const;
     // Data guards: true when Python would see the same values again.

@@ -1,6 +1,6 @@
 #include "plugin/replay/program.h"
 #include <algorithm>
-#include <cstdio>
+#include "framejit/options.h"
 
 namespace framejit {
 
@@ -37,7 +37,8 @@ Program* program_of(CompiledFunction* f) {
 
 Program::Program(CompiledFunction* f) : owner(f) {
     options.fullgraph = option_flag(f->options, "fullgraph", false);
-    options.self_check = option_flag(f->options, "self_check", true);
+    options.self_check = option_flag(f->options, "self_check", option_on(Option::self_check));
+    options.recompile_limit = int(option(Option::recompile_limit));
     if (PyObject* limit = f->options ? PyDict_GetItemString(f->options, "recompile_limit") : nullptr; limit && PyLong_Check(limit))
         options.recompile_limit = int(PyLong_AsLong(limit));
     entry_ = &point(f->code, 0);

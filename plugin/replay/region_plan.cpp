@@ -332,6 +332,17 @@ int RegionPlan::run(PyObject* const* values, std::vector<PyObject*>& slots) cons
     return 0;
 }
 
+int RegionPlan::run_returning(PyObject* const* values, PyObject** result) const {
+    thread_local std::vector<PyObject*> slots;
+    std::vector<PyObject*> mine;
+    mine.swap(slots);   // a nested call gets its own
+    int status = run(values, mine);
+    if (status == 0) *result = mine[0];
+    mine.clear();
+    slots.swap(mine);
+    return status;
+}
+
 namespace {
 std::string bytes_of(PyObject* t) {
     TensorView v = view_of(t);

@@ -1,24 +1,22 @@
 // From rows in order to parts: every source that a row needs is read once, just before the first row that needs it.
+#include "plugin/guard/part.h"
 #include <algorithm>
 #include <map>
-#include "plugin/guard/part.h"
 
-namespace framejit {
+namespace framejit::guards {
 namespace {
 
 struct Builder {
     const Sources& given;
     Layout out;
-    std::vector<int> renumbered;                    // given source -> out.sources
-    std::map<std::pair<int, bool>, int> anchors;    // {root, by_type} -> part
+    std::vector<int> renumbered;                  // given source -> out.sources
+    std::map<std::pair<int, bool>, int> anchors;  // {root, by_type} -> part
     std::vector<char> exported;
 
     // Keeps only what is needed: the sources of a whole recording are shared by its regions.
     int keep(int i) {
-        if (i == 0)
-            return 0;
-        if (renumbered[i])
-            return renumbered[i];
+        if (i == 0) return 0;
+        if (renumbered[i]) return renumbered[i];
         const Source& s = given[i];
         int parent = keep(s.parent);
         int kept;
@@ -27,7 +25,8 @@ struct Builder {
         else if (s.kind == SourceKind::Const)
             kept = out.sources.constant(s.key.get());
         else
-            kept = s.other || s.kind == SourceKind::Unary ? out.sources.combine(s.kind, parent, keep(s.other), s.index) : out.sources.child(s.kind, parent, s.key.get(), s.index);
+            kept = s.other || s.kind == SourceKind::Unary ? out.sources.combine(s.kind, parent, keep(s.other), s.index)
+                                                          : out.sources.child(s.kind, parent, s.key.get(), s.index);
         renumbered[i] = kept;
         return kept;
     }
@@ -42,11 +41,10 @@ struct Builder {
         for (size_t i = 0; i < count; ++i) {
             const Source& s = out.sources[int(i)];
             bool looks_up = s.kind == SourceKind::Item || s.kind == SourceKind::KwDefault;
-            if (looks_up && s.key)
-                out.hashes[i] = PyObject_Hash(s.key.get());
+            if (looks_up && s.key) out.hashes[i] = PyObject_Hash(s.key.get());
             PyErr_Clear();
         }
-        out.parts.resize(2);   // what comes from slots alone, then the constants
+        out.parts.resize(2);  // what comes from slots alone, then the constants
     }
 
     bool proven(int i) const { return out.homes[i].local >= 0; }
@@ -73,14 +71,13 @@ struct Builder {
         switch (place_of(s.kind)) {
         case Place::Live: return false;
         case Place::Keyed: return s.key && proven(s.parent);
-        case Place::Proven: return s.kind != SourceKind::TypeOf || proven(s.parent);   // of a Live value: as cheap to read
+        case Place::Proven: return s.kind != SourceKind::TypeOf || proven(s.parent);  // of a Live value: as cheap to read
         }
         return false;
     }
 
     void place(int i) {
-        if (i == 0 || out.homes[i].part >= 0)
-            return;
+        if (i == 0 || out.homes[i].part >= 0) return;
         const Source& s = out.sources[i];
         place(s.parent);
         place(s.other);
@@ -102,8 +99,7 @@ struct Builder {
         out.homes[i] = {part, int(p.sources.size())};
         p.sources.push_back(i);
         p.proven.push_back({Step::Read, i});
-        if (s.kind == SourceKind::Item)
-            out.items[s.parent].push_back(i);
+        if (s.kind == SourceKind::Item) out.items[s.parent].push_back(i);
     }
 
     void add(int row_index) {
@@ -123,31 +119,28 @@ struct Builder {
             return;
         default:
             (proven(row.source) ? part.proven : part.live).push_back({Step::Check, row_index});
-            if (proven(row.source))
-                out.checks[row.source].push_back(row_index);
+            if (proven(row.source)) out.checks[row.source].push_back(row_index);
         }
     }
 };
 
 }  // namespace
 
-Layout make_layout(const Sources& sources, const std::vector<Guard>& guards, std::vector<TensorSpec> specs, const std::vector<int>& wanted) {
+Layout make_layout(const Sources& sources, const std::vector<Guard>& guards, std::vector<TensorSpec> specs,
+                   const std::vector<int>& wanted) {
     Builder b{sources};
     b.renumbered.resize(size_t(sources.size()));
     for (const Guard& guard : guards) {
         Row row = make_row(guard);
         row.source = b.keep(row.source);
         row.other = b.keep(row.other);
-        if (row.kind == GuardKind::Missing)
-            row.n = b.out.sources[row.source].kind == SourceKind::Dict;
+        if (row.kind == GuardKind::Missing) row.n = b.out.sources[row.source].kind == SourceKind::Dict;
         b.out.rows.push_back(std::move(row));
     }
-    for (int source : wanted)
-        b.out.wanted.push_back(b.keep(source));
+    for (int source : wanted) b.out.wanted.push_back(b.keep(source));
     b.out.specs = std::move(specs);
     b.prepare();
-    for (size_t i = 0; i < b.out.rows.size(); ++i)
-        b.add(int(i));
+    for (size_t i = 0; i < b.out.rows.size(); ++i) b.add(int(i));
     for (int source : b.out.wanted) {
         b.place(source);
         b.read_outside(source);
@@ -155,4 +148,4 @@ Layout make_layout(const Sources& sources, const std::vector<Guard>& guards, std
     return std::move(b.out);
 }
 
-}  // namespace framejit
+}  // namespace framejit::guards
