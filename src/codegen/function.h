@@ -5,7 +5,7 @@
 // Lane loops have no masked tails. The last vector overlaps its neighbour (values are stored twice, reductions ignore the repeated lanes);
 // only kernels that work in place, where computing twice would be wrong, finish with single elements.
 #pragma once
-#include <optional>
+#include <unordered_set>
 
 #include "src/codegen/lanes.h"
 #include "src/schedule/kernel.h"

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cmath>
 
+#include "framejit/op.h"
+
 namespace framejit {
 using llvm::Type;
 using llvm::Value;
@@ -151,7 +153,10 @@ Val Lanes::integer(Ty t, int64_t v) {
 Value* Lanes::number(int32_t k) { return of(integer(Ty::i32, k)); }
 
 // ---- arithmetic ----
-Val Lanes::unary(llvm::Intrinsic::ID id, Val a) { return val(b_.CreateUnaryIntrinsic(id, of(a)), a.ty); }
+Val Lanes::unary(llvm::Intrinsic::ID id, Val a) {
+    if (!is_float(a.ty)) throw GraphError("a floating-point function of integers");
+    return val(b_.CreateUnaryIntrinsic(id, of(a)), a.ty);
+}
 Val Lanes::add(Val a, Val c) { return val(is_float(a.ty) ? b_.CreateFAdd(of(a), of(c)) : b_.CreateAdd(of(a), of(c)), a.ty); }
 Val Lanes::sub(Val a, Val c) { return val(is_float(a.ty) ? b_.CreateFSub(of(a), of(c)) : b_.CreateSub(of(a), of(c)), a.ty); }
 Val Lanes::mul(Val a, Val c) { return val(is_float(a.ty) ? b_.CreateFMul(of(a), of(c)) : b_.CreateMul(of(a), of(c)), a.ty); }

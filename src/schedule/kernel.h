@@ -124,7 +124,7 @@ struct Launch {              // kernels of equal structure that do not depend on
     std::vector<std::vector<int>> items;   // buffers of the program, in the kernel's order
 };
 struct Call {
-    int call;
+    int call = -1;
     std::vector<int> args, results;
 };
 struct Step {
