@@ -41,8 +41,6 @@ Ref with_exact_number(Call& c, std::string_view op, DType d) {
 Results mul(Call& c) {
     const DType d = c.common({0, 1});
     if (d == DType::b1) return {both(c, "bit_and", d)};
-    if (reduced(d) && is_single(c.at(0)) && !is_single(c.at(1)))  // commutes
-        return {c.cast(c.mul(c.value(0, DType::f32), c.cast(c.value(1, d), DType::f32)), d)};
     return {with_exact_number(c, "mul", d)};
 }
 
@@ -81,9 +79,10 @@ Ref whole_power(Call& c, Ref x, int64_t n) {  // integers wrap, so the order of 
         if (n & 1) result = result ? c.mul(result, x) : x;
     return result;
 }
-// Eager rounds after every multiplication of bf16 for the exponents 3 and -2; 2 has one; the others are one op.
+// bf16 rounds after every multiplication for the exponents 3 and -2; f16 has no shortcuts, so that (-inf) ** 0.5 is inf.
 Ref small_power(Call& c, Ref x, double p) {
     if (p == 2) return c.mul(x, x);
+    if (x->dtype == DType::f16) return c("power", {x, c.expand(c.number(p, x), x->shape)});
     if (p == 3) return c.mul(c.mul(x, x), x);
     if (p == -2) return c("reciprocal", {c.mul(x, x)});
     return c("pow", {x}, {{}, {c.number(p, x)->at.f[0]}});

@@ -134,8 +134,8 @@ Results norm_all(Call& c) { return norm(c, c.given(1) ? c.real(1) : 2, c.dims(si
 Results mse_loss(Call& c) {
     Ref x = c.tensor(0), y = c.tensor(1);
     require(is_float(x->dtype) && x->dtype == y->dtype && x->shape == y->shape);
-    Ref d = c.sub(c.up(x), c.up(y));
-    Ref square = c.cast(c.mul(d, d), x->dtype);  // eager stores it before it sums
+    Ref d = c.sub(x, y);  // eager rounds after every step here
+    Ref square = c.mul(d, d);
     const int64_t reduction = c.given(2) ? c.integer(2) : 1;
     if (reduction == 0) return {square};
     Ref sum = c.reduce_all("sum", c.up(square), c.dims(size_t(-1), x));

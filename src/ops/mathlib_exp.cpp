@@ -57,6 +57,11 @@ Val log_edges(Emitter& e, Val x, Val p) {
     return e.nan_of(x, p);
 }
 
+// From `bound` on the function is 1 exactly: what remains to 1 would otherwise be multiplied by a large x (gelu).
+Val saturated(Emitter& e, Val x, double bound, Val y) {
+    return e.select(e.cmp(Cmp::ge, e.abs(x), e.f(bound)), e.copysign(e.f(1), x), y);
+}
+
 }  // namespace
 
 Val everywhere(Emitter& e, Val x, CFunction fn) { return e.libm(e.integer(Ty::b1, 1), x, x, x, fn); }
@@ -169,7 +174,7 @@ Val tanh(Emitter& e, Val x0) {
     Val x = clamp(e, x0, -9.01, 9.01);
     Val s = e.mul(x, x);
     Val r = e.quotient(e.mul(e.poly(s, kTanhP), x), e.poly(s, kTanhQ));
-    return e.select(e.cmp(Cmp::lt, e.abs(x0), e.f(4e-4)), x0, r);
+    return e.select(e.cmp(Cmp::lt, e.abs(x0), e.f(4e-4)), x0, saturated(e, x0, 9.01, r));
 }
 
 // Above 1: e^(a/2) squared, which overflows where the result does.
@@ -193,7 +198,7 @@ Val erf(Emitter& e, Val x0) {
     if (x0.ty == Ty::f64) return everywhere(e, x0, [](double v, double) { return std::erf(v); });
     Val x = clamp(e, x0, -3.92, 3.92);
     Val s = e.mul(x, x);
-    return e.quotient(e.mul(e.poly(s, kErfP), x), e.poly(s, kErfQ));
+    return saturated(e, x0, 3.92, e.quotient(e.mul(e.poly(s, kErfP), x), e.poly(s, kErfQ)));
 }
 
 }  // namespace mathlib

@@ -26,7 +26,8 @@ Val beyond(Emitter& e, Val x) { return e.cmp(Cmp::gt, e.abs(x), e.f(2e4)); }  //
 
 Val sin_near(Emitter& e, Val x) {
     Val n = e.round(e.mul(x, e.f(1 / kPi)));
-    return sin_reduced(e, minus_pi(e, x, n), e.cast(n, Ty::i32));
+    Val y = sin_reduced(e, minus_pi(e, x, n), e.cast(n, Ty::i32));
+    return e.select(e.cmp(Cmp::eq, x, e.f(0)), x, y);  // -0
 }
 // With n = k + 1/2 nearest to x / pi, cos(x) = -sin(x - n pi) (-1)^k.
 Val cos_near(Emitter& e, Val x) {
