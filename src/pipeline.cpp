@@ -15,7 +15,7 @@ namespace {
 struct Pass {
     std::string_view name;
     Graph (*run)(const Graph&);
-    Stage after;   // what must hold then
+    Stage after;  // what must hold then
 };
 constexpr Pass kPasses[] = {
     {"decompose", decompose, Stage::Decomposed},
@@ -63,7 +63,8 @@ Slot slot_of(const Buffer& b) {
 std::string name_of(const Kernel& k) {
     std::vector<std::string_view> ops;
     for (const Expr& e : k.exprs)
-        if ((e.kind == Expr::Apply || e.kind == Expr::Reduced) && (ops.empty() || ops.back() != e.node->op->name)) ops.push_back(e.node->op->name);
+        if ((e.kind == Expr::Apply || e.kind == Expr::Reduced) && (ops.empty() || ops.back() != e.node->op->name))
+            ops.push_back(e.node->op->name);
     std::string name = ops.empty() ? "copy" : "fused";
     for (size_t i = 0; i < ops.size(); i++)
         if (ops.size() <= 6 || i < 3 || i + 3 >= ops.size()) name += "_" + std::string(ops[i]);

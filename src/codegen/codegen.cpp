@@ -10,7 +10,7 @@
 namespace framejit {
 namespace {
 
-constexpr size_t kBatch = 16;   // kernels per module: what is fixed per module costs as much as a small kernel
+constexpr size_t kBatch = 16;  // kernels per module: what is fixed per module costs as much as a small kernel
 
 class Cache {
 public:
@@ -52,7 +52,8 @@ void fill_constants(ConstantTable& table, llvm::LLVMContext& c) {
     table.global->eraseFromParent();
 }
 
-std::vector<std::shared_ptr<MachineCode>> compile_batch(std::span<const Kernel* const> kernels, const Target& target, std::string_view name) {
+std::vector<std::shared_ptr<MachineCode>> compile_batch(std::span<const Kernel* const> kernels, const Target& target,
+                                                        std::string_view name) {
     llvm::LLVMContext context;
     auto module = std::make_unique<llvm::Module>("framejit", context);
     ConstantTable table;

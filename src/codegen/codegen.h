@@ -9,7 +9,7 @@
 
 namespace framejit {
 
-struct MachineCode {   // shared by every kernel of the process with the same structure
+struct MachineCode {  // shared by every kernel of the process with the same structure
     KernelFn fn = nullptr, finish = nullptr;
     int64_t units = 0, grain = 1, scratch = 0;
     std::shared_ptr<void> memory;

@@ -135,7 +135,7 @@ Function::Got Function::integer(const Affine& a) {
     }
     return {Lanes::val(x, Ty::i64), true};
 }
-Function::Got Function::make_integer(const Expr& e) {   // Clamped
+Function::Got Function::make_integer(const Expr& e) {  // Clamped
     const Got x = as_i64(e.args[0]);
     Lanes& l = x.vec ? *vec_ : one_;
     const Val low = l.integer(Ty::i64, 0), high = l.integer(Ty::i64, e.n - 1);
@@ -256,7 +256,7 @@ void Function::store(const Store& s) {
             written->setMetadata("nontemporal", llvm::MDNode::get(b_.getContext(), llvm::ConstantAsMetadata::get(b_.getInt32(1))));
         return;
     }
-    for (int q = 0; q < W_; q++) {   // strided: one element at a time
+    for (int q = 0; q < W_; q++) {  // strided: one element at a time
         Value* at = b_.CreateGEP(one_.memory_scalar(s.dtype), p, i64(q * s.at.k[kLane]));
         b_.CreateAlignedStore(b_.CreateExtractElement(lanes, uint64_t(q)), at, align);
     }
@@ -290,7 +290,7 @@ void Function::hoist(const Work& w, unsigned inner) {
     const std::vector<int> list = needed(w);
     for (int id : list)
         if (!varies(id, inner) && !varies(id, bit(kLane))) get(id);
-    for (int id : list) {   // splats of what lane values are made of
+    for (int id : list) {  // splats of what lane values are made of
         const Expr& e = k_.exprs[id];
         if (e.kind != Expr::Apply || !varies(id, bit(kLane)) || kept_ready_.count(id)) continue;
         for (int a : e.args)

@@ -4,7 +4,7 @@ namespace framejit {
 using llvm::Value;
 
 namespace {
-constexpr double kDeepChain = 0.5;   // ns along one dependent path: above, one vector in flight leaves the ports idle
+constexpr double kDeepChain = 0.5;  // ns along one dependent path: above, one vector in flight leaves the ports idle
 int64_t scratch_row(const Kernel& k, int expr) { return (k.extent[kLane] * size_of(k.exprs[expr].dtype) + 127) / 64 * 64; }
 
 int largest_power_within(int64_t n) {
@@ -17,10 +17,10 @@ int largest_power_within(int64_t n) {
 VectorPlan vector_plan(const Kernel& k, const Features& features) {
     VectorPlan p;
     p.lanes = features.avx512 ? 16 : 8;
-    if (k.kind == Kernel::Linear && k.depth > kDeepChain) p.lanes *= 4;   // four interleaved instructions per operation
+    if (k.kind == Kernel::Linear && k.depth > kDeepChain) p.lanes *= 4;  // four interleaved instructions per operation
     const int64_t lanes = std::max<int64_t>(1, k.extent[kLane]);
     p.lanes = std::min(p.lanes, largest_power_within(lanes));
-    if (k.in_place && k.kind != Kernel::Linear && k.kind != Kernel::Rows)   // these have no single-element tail
+    if (k.in_place && k.kind != Kernel::Linear && k.kind != Kernel::Rows)  // these have no single-element tail
         while (lanes % p.lanes) p.lanes /= 2;
     double heaviest = 0;
     for (const Expr& e : k.exprs)
@@ -108,7 +108,8 @@ void Function::start(const std::string& name) {
 void Function::finish() { b_.CreateRet(failed_ ? (Value*)b_.CreateLoad(b_.getInt32Ty(), failed_) : b_.getInt32(0)); }
 Function::Block* Function::block(const char* name) { return Block::Create(m_.getContext(), name, f_); }
 
-// from < to, and the loop runs over from, from + step, .. while below `to`. Carried values pass through phis; what the body makes is forgotten.
+// from < to, and the loop runs over from, from + step, .. while below `to`. Carried values pass through phis; what the body makes is
+// forgotten.
 void Function::loop(Value* from, Value* to, int64_t step, Carry& carry, const std::function<void(Value*, Carry&)>& body) {
     Block *before = b_.GetInsertBlock(), *top = block("loop"), *done = block("done");
     b_.CreateBr(top);

@@ -12,19 +12,19 @@
 
 namespace framejit {
 
-struct VectorPlan {   // what the target and the kernel's shape suggest
+struct VectorPlan {  // what the target and the kernel's shape suggest
     int lanes = 8;
-    int unroll = 4;   // accumulators per reduction; vectors per block of a column kernel
+    int unroll = 4;  // accumulators per reduction; vectors per block of a column kernel
 };
 VectorPlan vector_plan(const Kernel&, const Features&);
-int64_t units_of(const Kernel&, const VectorPlan&);       // KernelStep::units
+int64_t units_of(const Kernel&, const VectorPlan&);  // KernelStep::units
 int64_t scratch_bytes(const Kernel&);
-int64_t partial_slots(const Kernel&);                     // accumulators per chunk of a Split kernel, 8 bytes each
+int64_t partial_slots(const Kernel&);  // accumulators per chunk of a Split kernel, 8 bytes each
 
 class Function {
 public:
     Function(llvm::Module&, const Kernel&, const Features&, ConstantTable&);
-    void emit(const std::string& name);                   // and name_finish for a Split kernel
+    void emit(const std::string& name);  // and name_finish for a Split kernel
 
 private:
     using Value = llvm::Value;
@@ -35,12 +35,12 @@ private:
         bool vec;
     };
     using Scope = std::unordered_map<int, Got>;
-    struct Work {   // what one pass over the lanes (or kSeq) makes
+    struct Work {  // what one pass over the lanes (or kSeq) makes
         std::vector<const Reduction*> reductions;
-        std::vector<int> stores;   // positions in Kernel::stores
-        std::vector<int> keeps;    // expressions
+        std::vector<int> stores;  // positions in Kernel::stores
+        std::vector<int> keeps;   // expressions
     };
-    struct WithWidth;   // switches to another vector width for a while
+    struct WithWidth;  // switches to another vector width for a while
 
     // function.cpp: the frame of a function and its loops
     void start(const std::string& name);
@@ -48,9 +48,9 @@ private:
     Block* block(const char* name);
     Value* i64(int64_t v) { return b_.getInt64(uint64_t(v)); }
     Value* smaller(Value* a, Value* b) { return b_.CreateSelect(b_.CreateICmpSLT(a, b), a, b); }
-    void loop(Value* from, Value* to, int64_t step, Carry&, const std::function<void(Value* i, Carry&)>& body);          // runs at least once
+    void loop(Value* from, Value* to, int64_t step, Carry&, const std::function<void(Value* i, Carry&)>& body);  // runs at least once
     void loop_if(Value* from, Value* to, int64_t step, Carry&, const std::function<void(Value* i, Carry&)>& body);
-    void split_row(Value* row);                            // sets the row variables
+    void split_row(Value* row);  // sets the row variables
     // evaluate.cpp
     Got get(int expr);
     Got make(int expr);
@@ -60,23 +60,23 @@ private:
     Got make_checked(const Expr&);
     Got make_iota(const Expr&);
     Got make_folded(const Expr&);
-    Val vector(int expr);                                  // in all lanes
+    Val vector(int expr);  // in all lanes
     Got load(const Expr&);
     Got load_lanes(const Expr&, Value* address);
     Got gather(const Expr&, Value* offset);
-    Got integer(const Affine&);                            // as an i64
-    Value* scalar_part(const Affine&);                     // without the lane and without vector terms
+    Got integer(const Affine&);         // as an i64
+    Value* scalar_part(const Affine&);  // without the lane and without vector terms
     Got as_i64(int expr);
     bool per_lane(const Affine&) const;
     bool varies(int expr, unsigned vars) const { return k_.exprs[expr].vars & vars; }
-    Value* inside(int expr, int64_t n);                    // mask: 0 <= value < n
+    Value* inside(int expr, int64_t n);  // mask: 0 <= value < n
     void store(const Store&);
     void store_lanes(const Store&, Value* offset, Value* lanes);
-    std::vector<int> needed(const Work&) const;            // expressions that must be evaluated, operands first
-    void hoist(const Work&, unsigned inner);               // what does not depend on the inner variables
+    std::vector<int> needed(const Work&) const;  // expressions that must be evaluated, operands first
+    void hoist(const Work&, unsigned inner);     // what does not depend on the inner variables
     // reduce.cpp
     Carry initial(const Work&, int unroll);
-    size_t width_of(const Work&) const;                    // accumulators per vector
+    size_t width_of(const Work&) const;  // accumulators per vector
     void step(const Work&, Carry&, size_t first, Value* index, Value* mask);
     std::vector<std::vector<Val>> merge_lanes(const Work&, const Carry&, int unroll);
     Val result(const Reduction&, const Val* acc);
@@ -92,7 +92,7 @@ private:
     void split(const std::string& name);
     void split_finish(const std::string& name);
     Work work_of(int stage) const;
-    void pass(const Work&, Carry&, size_t first, Value* at, Value* mask);   // one vector
+    void pass(const Work&, Carry&, size_t first, Value* at, Value* mask);  // one vector
     bool streaming_stores() const;
 
     llvm::Module& m_;
@@ -102,15 +102,15 @@ private:
     llvm::IRBuilder<> b_;
     EntryConstants constants_;
     Lanes wide_, one_;
-    Lanes* vec_;                 // wide_, or one_ while single elements are done
+    Lanes* vec_;  // wide_, or one_ while single elements are done
     int W_;
     llvm::Function* f_ = nullptr;
-    Value* failed_ = nullptr;    // i32 on the stack
+    Value* failed_ = nullptr;  // i32 on the stack
     std::vector<Value*> buffers_;
     std::array<Value*, kVars> var_{};
     std::vector<Scope> scopes_;
     std::vector<Scope> splats_;
-    std::map<int, Value*> kept_; // expression -> scratch row
+    std::map<int, Value*> kept_;  // expression -> scratch row
     std::unordered_set<int> kept_ready_;
     int stage_ = 0;
     bool streaming_ = false;

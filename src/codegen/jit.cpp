@@ -39,10 +39,8 @@ void initialize() {
 llvm::orc::LLJIT& linker() {
     static llvm::orc::LLJIT* jit = [] {
         initialize();
-        auto made = llvm::orc::LLJITBuilder()
-                        .setPlatformSetUp(llvm::orc::setUpInactivePlatform)
-                        .setLinkProcessSymbolsByDefault(false)
-                        .create();
+        auto made =
+            llvm::orc::LLJITBuilder().setPlatformSetUp(llvm::orc::setUpInactivePlatform).setLinkProcessSymbolsByDefault(false).create();
         if (!made) fail("no JIT", made.takeError());
         return made->release();
     }();
@@ -78,7 +76,7 @@ private:
         const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
         if (!target) throw GraphError(error);
         llvm::TargetOptions options;
-        options.AllowFPOpFusion = llvm::FPOpFusion::Strict;   // mul + add is never contracted
+        options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // mul + add is never contracted
         return std::unique_ptr<llvm::TargetMachine>(
             target->createTargetMachine(triple, cpu.substr(0, bar), bar == std::string::npos ? "" : cpu.substr(bar + 1), options,
                                         llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true));
@@ -154,7 +152,8 @@ Target host_target() {
         t.cpu = "haswell|";
         return t;
     }
-    if (!host.lookup("avx2") || !host.lookup("fma") || !host.lookup("f16c")) throw GraphError("framejit needs a CPU with AVX2, FMA and F16C");
+    if (!host.lookup("avx2") || !host.lookup("fma") || !host.lookup("f16c"))
+        throw GraphError("framejit needs a CPU with AVX2, FMA and F16C");
     std::vector<std::string> list;
     for (const auto& f : host) list.push_back((f.second ? "+" : "-") + f.first().str());
     std::sort(list.begin(), list.end());

@@ -64,7 +64,7 @@ Value* Lanes::shrink(Val x, DType d) {
     case DType::i16: return b_.CreateTrunc(of(x), memory(d));
     case DType::f16: return b_.CreateFPTrunc(of(x), memory(d));
     case DType::bf16: {
-        auto known = rounded_.find(of(x));   // narrowed before: never round twice
+        auto known = rounded_.find(of(x));  // narrowed before: never round twice
         return known != rounded_.end() ? known->second : rounded_.at(of(narrow(x, d)));
     }
     default: return of(x);
@@ -80,10 +80,11 @@ Value* Lanes::bf16_by_integers(Value* x) {
 }
 // vcvtneps2bf16 takes denormals for zero: a cold block does those with integers.
 Value* Lanes::bf16_native(Value* x) {
-    Value* fast = b_.CreateBitCast(b_.CreateFPTrunc(x, llvm::FixedVectorType::get(b_.getBFloatTy(), unsigned(lanes_))), memory(DType::bf16));
+    Value* fast =
+        b_.CreateBitCast(b_.CreateFPTrunc(x, llvm::FixedVectorType::get(b_.getBFloatTy(), unsigned(lanes_))), memory(DType::bf16));
     Value* u = b_.CreateBitCast(x, type(Ty::i32));
     Value* zero = llvm::Constant::getNullValue(u->getType());
-    auto constant = [&](int32_t k) { return b_.CreateVectorSplat(unsigned(lanes_), b_.getInt32(uint32_t(k))); };   // vptestmd wants it so
+    auto constant = [&](int32_t k) { return b_.CreateVectorSplat(unsigned(lanes_), b_.getInt32(uint32_t(k))); };  // vptestmd wants it so
     Value* no_exponent = b_.CreateICmpEQ(b_.CreateAnd(u, constant(0x7f800000)), zero);
     Value* denormal = b_.CreateAnd(no_exponent, b_.CreateICmpNE(b_.CreateAnd(u, constant(0x7fffffff)), zero));
     return rarely(any(denormal), "denormal", fast,
@@ -174,7 +175,7 @@ Val Lanes::divide_integers(Val a, Val c, bool remainder) {
     const Val zero = integer(a.ty, 0), one = integer(a.ty, 1), minus = integer(a.ty, -1);
     const Val by_zero = cmp(Cmp::eq, c, zero), by_minus = cmp(Cmp::eq, c, minus);
     const Val safe = select(bit_or(by_zero, by_minus), one, c);
-    if (remainder) return val(b_.CreateSRem(of(a), of(safe)), a.ty);   // by 0 and by -1: 0
+    if (remainder) return val(b_.CreateSRem(of(a), of(safe)), a.ty);  // by 0 and by -1: 0
     Val q = val(b_.CreateSDiv(of(a), of(safe)), a.ty);
     return select(by_zero, zero, select(by_minus, neg(a), q));
 }

@@ -1,7 +1,7 @@
 // The Emitter on LLVM: every value is a vector of `lanes` elements (1: a scalar).
 //
-// No IR pass runs after this, so what is written here is what the instruction selector sees. Two consequences: constants of vectors come from
-// one table per module, loaded and splatted once in the entry block (16 operands per use would dominate compile time), and 512-bit
+// No IR pass runs after this, so what is written here is what the instruction selector sees. Two consequences: constants of vectors come
+// from one table per module, loaded and splatted once in the entry block (16 operands per use would dominate compile time), and 512-bit
 // intrinsics are cut to 16 lanes by hand. `libm` and the bf16 rounding open basic blocks: take phi edges from GetInsertBlock().
 #pragma once
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace framejit {
 
-struct Features {   // of the target, as far as instructions are chosen by hand
+struct Features {  // of the target, as far as instructions are chosen by hand
     bool avx512 = false, bf16 = false;
 };
 
@@ -48,12 +48,12 @@ public:
     llvm::Type* memory_scalar(DType) const;
     llvm::Type* memory(DType) const;
     llvm::Value* splat(llvm::Value* scalar);
-    Val widen(llvm::Value*, DType);           // memory form -> register form
-    llvm::Value* shrink(Val, DType);          // register form -> memory form
-    llvm::Value* any(llvm::Value* mask);      // i1: some lane is set
+    Val widen(llvm::Value*, DType);       // memory form -> register form
+    llvm::Value* shrink(Val, DType);      // register form -> memory form
+    llvm::Value* any(llvm::Value* mask);  // i1: some lane is set
     // `uniform`: a splat and the scalar that it was made of. Division by it costs one scalar division.
     void note_uniform(llvm::Value* splat, llvm::Value* scalar) { uniform_[splat] = scalar; }
-    void forget() { uniform_.clear(), reciprocal_.clear(), rounded_.clear(); }   // at the start of a function
+    void forget() { uniform_.clear(), reciprocal_.clear(), rounded_.clear(); }  // at the start of a function
 
     Val constant(Ty, double) override;
     Val integer(Ty, int64_t) override;
@@ -105,7 +105,7 @@ private:
     const int lanes_;
     const Features features_;
     EntryConstants& constants_;
-    std::map<llvm::Value*, llvm::Value*> uniform_, reciprocal_, rounded_;   // rounded: a narrowed value -> its memory form
+    std::map<llvm::Value*, llvm::Value*> uniform_, reciprocal_, rounded_;  // rounded: a narrowed value -> its memory form
 };
 
 }  // namespace framejit

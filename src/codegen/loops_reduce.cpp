@@ -51,7 +51,7 @@ void Function::column_unit(Value* base) {
             for (int u = 0; u < plan_.unroll; u++) {
                 const Scope before = own[size_t(u)], splats_before = own_splats[size_t(u)];
                 inside(u, [&] { pass(w, c, size_t(u) * per, at(u), nullptr); });
-                own[size_t(u)] = before, own_splats[size_t(u)] = splats_before;   // nothing made in the loop survives it
+                own[size_t(u)] = before, own_splats[size_t(u)] = splats_before;  // nothing made in the loop survives it
             }
         });
         var_[kSeq] = nullptr;
@@ -93,7 +93,7 @@ void Function::split(const std::string& name) {
             for (int u = 0; u < plan_.unroll; u++)
                 pass(w, c, size_t(u * per), u ? b_.CreateAdd(i, i64(u * W_), "", true, true) : i, nullptr);
         });
-        if (lanes % step) {   // the last chunk is at least one vector long or overlaps the chunk before it
+        if (lanes % step) {  // the last chunk is at least one vector long or overlaps the chunk before it
             Carry head(acc.begin(), acc.begin() + per);
             loop_if(whole, to, W_, head, [&](Value* i, Carry& c) {
                 Value* at = smaller(i, b_.CreateSub(to, i64(W_)));

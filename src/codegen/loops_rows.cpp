@@ -112,7 +112,7 @@ void Function::row_lanes(const Work& w, int unroll, bool streaming) {
             loop(i64(whole), i64(lanes), W_, head, [&](Value* i, Carry& c) {
                 if (!ragged) return pass(w, c, 0, i, nullptr);
                 Value* at = smaller(i, i64(lanes - W_));
-                Value* fresh = nullptr;   // lanes that no vector before has seen
+                Value* fresh = nullptr;  // lanes that no vector before has seen
                 if (!w.reductions.empty()) {
                     llvm::SmallVector<llvm::Constant*, 16> steps;
                     for (int q = 0; q < W_; q++) steps.push_back(b_.getInt32(uint32_t(q)));

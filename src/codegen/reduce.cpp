@@ -1,4 +1,5 @@
-// Reductions: accumulators are tuples per reduction, and `unroll` independent sets of them. Order in a Carry: set, reduction, tuple element.
+// Reductions: accumulators are tuples per reduction, and `unroll` independent sets of them. Order in a Carry: set, reduction, tuple
+// element.
 #include "src/codegen/function.h"
 
 namespace framejit {

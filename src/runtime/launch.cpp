@@ -9,14 +9,14 @@
 namespace framejit {
 namespace {
 
-constexpr double kForkUs = 4;                 // a fork-join costs 0.6 us, and a core that is busy elsewhere much more
+constexpr double kForkUs = 4;  // a fork-join costs 0.6 us, and a core that is busy elsewhere much more
 constexpr double kBytesPerUs = 20e3, kNsPerUs = 1e3;
-constexpr int64_t kChunksPerThread = 4;       // so that a late thread costs a chunk and not its share
+constexpr int64_t kChunksPerThread = 4;  // so that a late thread costs a chunk and not its share
 
 struct Job {
     const KernelStep* step;
     void* const* table;
-    int64_t per_item;   // grains
+    int64_t per_item;  // grains
     std::atomic<int32_t> failed{0};
 };
 

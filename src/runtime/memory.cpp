@@ -9,7 +9,7 @@
 namespace framejit {
 namespace {
 
-constexpr int64_t kLargeOutput = int64_t(32) << 20;   // smaller ones come from a heap that stays mapped
+constexpr int64_t kLargeOutput = int64_t(32) << 20;  // smaller ones come from a heap that stays mapped
 constexpr uintptr_t kPage = 4096;
 
 struct Free {
@@ -33,7 +33,7 @@ void prepare_fresh(void* p, int64_t bytes) {
     if (bytes < kLargeOutput) return;
     const uintptr_t begin = (reinterpret_cast<uintptr_t>(p) + kPage - 1) & ~(kPage - 1);
     const uintptr_t end = (reinterpret_cast<uintptr_t>(p) + uintptr_t(bytes)) & ~(kPage - 1);
-    madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);   // advice: a refusal changes nothing
+    madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);  // advice: a refusal changes nothing
 }
 
 }  // namespace framejit

@@ -4,7 +4,7 @@
 
 namespace framejit {
 
-void* thread_scratch(int64_t bytes);   // 64-byte aligned; valid until the thread asks again
+void* thread_scratch(int64_t bytes);  // 64-byte aligned; valid until the thread asks again
 // Half the time of a kernel that writes a large fresh buffer is page faults: asks for huge pages before the first write.
 void prepare_fresh(void*, int64_t bytes);
 

@@ -65,7 +65,7 @@ public:
     }
     bool finish(Affine* quotient, Affine* remainder) {
         if (unbounded_) return false;
-        if (low_ < 0) {   // the constant may have been rounded the wrong way
+        if (low_ < 0) {  // the constant may have been rounded the wrong way
             low_ += n_, high_ += n_;
             remainder_.c += n_;
             quotient_.c -= 1;
@@ -75,7 +75,7 @@ public:
         *remainder = remainder_;
         return true;
     }
-    int widest() const { return widest_; }   // the variable that contributes most to the remainder
+    int widest() const { return widest_; }  // the variable that contributes most to the remainder
     const Affine& remainder() const { return remainder_; }
 
 private:

@@ -8,7 +8,7 @@ Dependences::Dependences(const Times& times, const Cuts& cuts) : times_(times), 
 }
 void Dependences::claim(int number) {
     for (Ref r : groups_[number]->roots)
-        if (!is_memory(r) || cuts_.contains(r)) owner_[r] = number;   // a copy for an output is nobody's source
+        if (!is_memory(r) || cuts_.contains(r)) owner_[r] = number;  // a copy for an output is nobody's source
 }
 void Dependences::add_group(const Group& g) {
     groups_.push_back(&g);
@@ -42,7 +42,7 @@ std::vector<int> Dependences::needs_of_call(int call) const {
     for (Ref a : node->in) {
         if (const int maker = owner(a); maker >= 0) needs.push_back(maker);
         if (!mutation_ || times_.mutated[a->id] != call || !is_memory(a)) continue;
-        for (size_t g = 0; g < groups_.size(); g++) {   // readers of the old value come first
+        for (size_t g = 0; g < groups_.size(); g++) {  // readers of the old value come first
             if (!groups_[g]) continue;
             for (const Source& s : groups_[g]->lowered.kernel.loads)
                 if (s.value == a && (s.own || owner(a) < 0)) needs.push_back(int(g));

@@ -5,7 +5,7 @@
 namespace framejit {
 namespace {
 
-constexpr double kByteNs = 0.015;                // reading a lane value from the cache, per byte
+constexpr double kByteNs = 0.015;                  // reading a lane value from the cache, per byte
 constexpr int64_t kScratchRow = int64_t(1) << 20;  // bytes: a longer row is computed again
 
 bool has_offset(const Expr& e) { return e.kind == Expr::Load || e.kind == Expr::Index || e.kind == Expr::Iota; }
@@ -37,7 +37,7 @@ void order_stages(Kernel& k) {
     for (Reduction& r : k.reductions) {
         const uint64_t below = k.exprs[r.input].reads;
         for (size_t b = 0; b < k.reductions.size(); b++)
-            if (below >> b & 1) r.stage = std::max(r.stage, k.reductions[b].stage + 1);   // operands come first
+            if (below >> b & 1) r.stage = std::max(r.stage, k.reductions[b].stage + 1);  // operands come first
         k.stages = std::max(k.stages, r.stage + 1);
     }
     for (Store& s : k.stores) {
@@ -92,7 +92,8 @@ void choose_keeps(Kernel& k, double keep_ns) {
             const Expr& e = k.exprs[id];
             if (seen[id] || !(e.vars & bit(kLane))) return;
             seen[id] = 1;
-            if (first[id] >= 0 && e.kind == Expr::Apply && recompute_ns(k, id) > keep_ns && k.extent[kLane] * size_of(e.dtype) <= kScratchRow) {
+            if (first[id] >= 0 && e.kind == Expr::Apply && recompute_ns(k, id) > keep_ns &&
+                k.extent[kLane] * size_of(e.dtype) <= kScratchRow) {
                 if (std::find(k.keeps.begin(), k.keeps.end(), id) == k.keeps.end()) k.keeps.push_back(id);
                 return;
             }

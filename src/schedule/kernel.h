@@ -1,10 +1,10 @@
 // What the scheduler hands to code generation: kernels as explicit lists of expressions over loop variables, and the order of steps.
 //
-// A kernel iterates over a space: row variables 0..5, one sequential variable kSeq (column kernels) and the lane. An expression is a node of
-// the graph *at coordinates*; coordinates are gone by then: a load has an element offset that is affine in the loop variables plus strides
-// times run-time values. So the code generator knows nothing of views, broadcasts or gathers, and hoisting, recompute-or-keep, prefetch and
-// the structural key are plain loops over the list.
-// Invariants: operands of an expression come before it; `vars` is exactly the set of variables on which its value may depend.
+// A kernel iterates over a space: row variables 0..5, one sequential variable kSeq (column kernels) and the lane. An expression is a node
+// of the graph *at coordinates*; coordinates are gone by then: a load has an element offset that is affine in the loop variables plus
+// strides times run-time values. So the code generator knows nothing of views, broadcasts or gathers, and hoisting, recompute-or-keep,
+// prefetch and the structural key are plain loops over the list. Invariants: operands of an expression come before it; `vars` is exactly
+// the set of variables on which its value may depend.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -50,29 +50,29 @@ struct Expr {
     std::vector<int> args;
     Affine at;
     int64_t n = 0;
-    int buffer = -1;         // Load: position in Kernel::loads
-    int slot = -1;           // Reduced
-    int guard = -1;          // Load: an Index expression; where it is outside of [0, n) the element is not read and the value is unspecified
-    unsigned vars = 0;       // bits of the variables that the value depends on
-    uint64_t reads = 0;      // bits of the reductions that it depends on, directly or not
+    int buffer = -1;     // Load: position in Kernel::loads
+    int slot = -1;       // Reduced
+    int guard = -1;      // Load: an Index expression; where it is outside of [0, n) the element is not read and the value is unspecified
+    unsigned vars = 0;   // bits of the variables that the value depends on
+    uint64_t reads = 0;  // bits of the reductions that it depends on, directly or not
     DType dtype = DType::i64;
 };
 
 struct Reduction {
     Ref node;
-    int input;       // the expression that is reduced
-    int expr;        // the Reduced expression
-    int stage = 0;   // 1 + the largest stage of the reductions below
+    int input;      // the expression that is reduced
+    int expr;       // the Reduced expression
+    int stage = 0;  // 1 + the largest stage of the reductions below
 };
 struct Store {
     int expr;
-    Affine at;       // element offset
-    bool full;       // varies with the reduced variable (or there is no reduction); otherwise it is made once per row or column
-    int stage = 0;   // full: the stage whose loop makes it
+    Affine at;      // element offset
+    bool full;      // varies with the reduced variable (or there is no reduction); otherwise it is made once per row or column
+    int stage = 0;  // full: the stage whose loop makes it
     DType dtype;
 };
 
-struct Source {      // the memory of a value; `own`: of an input itself, although a copy of it exists
+struct Source {  // the memory of a value; `own`: of an input itself, although a copy of it exists
     Ref value;
     bool own = false;
     bool operator==(const Source&) const = default;
@@ -91,15 +91,15 @@ struct Kernel {
     std::vector<int> rows;                // row variables that are used, outermost first
     int red = -1;                         // kLane or kSeq: the variable that reductions run over; -1: none
     std::vector<Expr> exprs;
-    std::vector<Reduction> reductions;    // by stage
+    std::vector<Reduction> reductions;  // by stage
     std::vector<Store> stores;
-    std::vector<int> keeps;               // lane values kept in a scratch row for later stages
+    std::vector<int> keeps;  // lane values kept in a scratch row for later stages
     int stages = 1;
-    std::vector<Source> loads;            // buffers of the function: loads, then one per store
-    bool in_place = false;                // a store overwrites memory that the kernel reads at the same coordinates
-    bool strided = false;                 // some operand has unit stride along the last row variable, not along the lanes
-    double ns = 0;                        // compute per point of the space
-    double depth = 0;                     // ns along the longest dependent path
+    std::vector<Source> loads;  // buffers of the function: loads, then one per store
+    bool in_place = false;      // a store overwrites memory that the kernel reads at the same coordinates
+    bool strided = false;       // some operand has unit stride along the last row variable, not along the lanes
+    double ns = 0;              // compute per point of the space
+    double depth = 0;           // ns along the longest dependent path
     int64_t rows_total() const {
         int64_t n = 1;
         for (int v : rows) n *= extent[v];
@@ -112,45 +112,45 @@ inline constexpr int64_t kChunk = 16384;  // lanes per unit of a Split kernel: f
 // Elements of memory, whoever owns it. Values are found by node: `memory_of`.
 struct Buffer {
     enum Kind : uint8_t { Input, Output, Temp, Result } kind;
-    int position = -1;       // Input, Output
+    int position = -1;  // Input, Output
     DType dtype = DType::f32;
     Shape shape;
     int64_t bytes = 0;
-    bool external = false;   // an extern reads or writes it: not in the arena
+    bool external = false;  // an extern reads or writes it: not in the arena
     int64_t arena = -1;
 };
-struct Launch {              // kernels of equal structure that do not depend on each other
+struct Launch {  // kernels of equal structure that do not depend on each other
     const Kernel* kernel;
-    std::vector<std::vector<int>> items;   // buffers of the program, in the kernel's order
+    std::vector<std::vector<int>> items;  // buffers of the program, in the kernel's order
 };
 struct Call {
     int call = -1;
     std::vector<int> args, results;
 };
 struct Step {
-    Launch launch;           // kernel == nullptr: an extern
+    Launch launch;  // kernel == nullptr: an extern
     Call call;
 };
 struct Program {
     std::vector<Buffer> buffers;
     std::vector<std::unique_ptr<Kernel>> kernels;
-    std::vector<std::string> keys;         // structural key of each kernel
+    std::vector<std::string> keys;  // structural key of each kernel
     std::vector<Step> steps;
-    std::vector<int> outputs;              // buffer of each graph output
+    std::vector<int> outputs;  // buffer of each graph output
     int64_t arena_bytes = 0;
     int fused_ops = 0;
 };
 
 struct ScheduleOptions {
-    int lanes = 16;                // f32 lanes of a vector register
-    double keep_ns = 0.18;         // recomputing a lane value above this costs more than a scratch row
-    int max_exprs = 384;           // limits of one kernel: compile time
+    int lanes = 16;         // f32 lanes of a vector register
+    double keep_ns = 0.18;  // recomputing a lane value above this costs more than a scratch row
+    int max_exprs = 384;    // limits of one kernel: compile time
     int max_streams = 16;
-    double byte_ns = 0.05;         // memory traffic, per byte
+    double byte_ns = 0.05;  // memory traffic, per byte
 };
 Program schedule(const Graph&, const ScheduleOptions& = {});
 std::string print(const Program&, const Graph&);
-std::string key_of(const Kernel&);         // equal keys: equal machine code
+std::string key_of(const Kernel&);  // equal keys: equal machine code
 std::string print(const Kernel&);
 
 }  // namespace framejit

@@ -62,10 +62,7 @@ public:
 
 private:
     // ---- roots ----
-    bool is_full(Ref root) const {
-        if (out_.space.red < 0) return true;
-        return !root->op->as<Reduce>() && numel(root->shape) == out_.space.points();
-    }
+    bool is_full(Ref root) const { return out_.space.red < 0 || numel(root->shape) == out_.space.points(); }
     // The position of a root's element at the loop variables.
     Affine own_position(bool full) const {
         Affine at;
@@ -255,7 +252,7 @@ private:
         bound_.push_back(0);
         return int(out_.kernel.exprs.size()) - 1;
     }
-    int integer_expr(const Affine& a) {   // as an expression, so that it can be an operand
+    int integer_expr(const Affine& a) {  // as an expression, so that it can be an operand
         if (a.terms.size() == 1 && a.terms[0].k == 1 && a.c == 0 && a.k == Affine{}.k) return a.terms[0].expr;
         return index_expr(a);
     }
@@ -277,7 +274,7 @@ private:
         const int64_t k = s.remainder().k[v];
         const int64_t extent = out_.kernel.extent[v];
         if (k <= 0 || n % k != 0 || n / k <= 1 || n / k >= extent || extent % (n / k) != 0) return;
-        if (v == kLane && n / k < std::min(options_.lanes, 8)) return;   // too few lanes left: compute the coordinate instead
+        if (v == kLane && n / k < std::min(options_.lanes, 8)) return;  // too few lanes left: compute the coordinate instead
         int rows = 0;
         for (const Axis& axis : out_.space.axes) rows += axis.var < kRows;
         if (rows < kRows) out_.request = {Request::Split, v, n / k};
@@ -372,7 +369,7 @@ private:
         bound_[known->second] = kind == Expr::Div ? 0 : n;
         return known->second;
     }
-    int index_expr(const Affine& a) {   // an Index even where integer_expr would return its only term: a guard is looked into
+    int index_expr(const Affine& a) {  // an Index even where integer_expr would return its only term: a guard is looked into
         if (auto hit = integers_.find(a); hit != integers_.end()) return hit->second;
         const int id = add({.kind = Expr::Index, .at = a});
         integers_.emplace(a, id);
@@ -385,14 +382,14 @@ private:
     const Cuts& cuts_;
     const ScheduleOptions& options_;
     const std::vector<Shape> strides_;
-    const bool copy_;   // the root is in memory already
+    const bool copy_;  // the root is in memory already
     Lowered out_;
     std::unordered_map<Key, int, KeyHash> memo_;
     std::unordered_map<Affine, int, AffineHash> integers_;            // Index expressions
     std::map<std::tuple<Expr::Kind, int, int64_t>, int> of_integer_;  // Div, Mod, Clamped and Checked ones
-    std::vector<int64_t> bound_;                       // exclusive upper bound of integer expressions, 0: unknown
+    std::vector<int64_t> bound_;                                      // exclusive upper bound of integer expressions, 0: unknown
     bool split_rows_ = false;
-    bool in_lanes_ = false;                            // whether what is being lowered varies with the lane
+    bool in_lanes_ = false;  // whether what is being lowered varies with the lane
 };
 
 }  // namespace

@@ -1,8 +1,9 @@
 // One kernel: from the values that it must produce back to memory, by pulling with symbolic coordinates.
 //
-// A position is the linear index of an element in its value's shape, as an affine expression of the loop variables. Views keep the position,
-// contiguous memory is addressed by it, and everything else splits it into coordinates by divisions that must come out affine. Where they do
-// not, lowering asks for another space (`Request`), computes the coordinate at run time, or gives the value up to a kernel of its own
+// A position is the linear index of an element in its value's shape, as an affine expression of the loop variables. Views keep the
+// position, contiguous memory is addressed by it, and everything else splits it into coordinates by divisions that must come out affine.
+// Where they do not, lowering asks for another space (`Request`), computes the coordinate at run time, or gives the value up to a kernel of
+// its own
 // (`needed`): it never fails for a legal graph.
 #pragma once
 #include <unordered_map>
@@ -25,8 +26,8 @@ struct Space {
     int64_t rows() const;  // points without the reduced axis
     bool operator==(const Space&) const = default;
 };
-Space space_of_shape(const Shape&);              // one axis per extent, the last one is the lane
-Space space_of_reduction(const Node& reduction); // the last dimension: over the lane; any other one: over kSeq
+Space space_of_shape(const Shape&);               // one axis per extent, the last one is the lane
+Space space_of_reduction(const Node& reduction);  // the last dimension: over the lane; any other one: over kSeq
 bool has_axis(const Space&, int var);
 
 struct Request {
@@ -48,11 +49,11 @@ private:
 struct Lowered {
     Kernel kernel;
     Space space;
-    Request request;                 // not None: lower again in apply(space, request)
-    std::vector<Ref> needed;         // values that must get memory of their own
-    std::vector<Ref> visited;        // pointwise nodes that were expanded
+    Request request;           // not None: lower again in apply(space, request)
+    std::vector<Ref> needed;   // values that must get memory of their own
+    std::vector<Ref> visited;  // pointwise nodes that were expanded
     bool too_big = false;
-    bool conflict = false;           // a root is needed at other coordinates than its own: these roots cannot share a kernel
+    bool conflict = false;  // a root is needed at other coordinates than its own: these roots cannot share a kernel
 };
 // `strides`: by root, where its memory is not contiguous (empty otherwise).
 Lowered lower(const std::vector<Ref>& roots, const Space&, const Cuts&, const ScheduleOptions&, const std::vector<Shape>& strides = {});

@@ -37,14 +37,14 @@ public:
 private:
     int64_t grow(int64_t bytes) {
         int64_t at = end_;
-        if (!ranges_.empty() && ranges_.rbegin()->first + ranges_.rbegin()->second == end_) {   // the last range is free: extend it
+        if (!ranges_.empty() && ranges_.rbegin()->first + ranges_.rbegin()->second == end_) {  // the last range is free: extend it
             at = ranges_.rbegin()->first;
             ranges_.erase(std::prev(ranges_.end()));
         }
         end_ = at + bytes;
         return at;
     }
-    std::map<int64_t, int64_t> ranges_;   // start -> bytes
+    std::map<int64_t, int64_t> ranges_;  // start -> bytes
     int64_t end_ = 0;
 };
 

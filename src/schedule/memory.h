@@ -5,9 +5,9 @@
 namespace framejit {
 
 struct Lifetime {
-    int first = -1, last = -1;   // steps
+    int first = -1, last = -1;  // steps
 };
-std::vector<Lifetime> lifetimes(const Program&);   // by buffer
+std::vector<Lifetime> lifetimes(const Program&);  // by buffer
 void plan_memory(Program&);
 
 }  // namespace framejit

@@ -91,7 +91,7 @@ private:
         }
     }
     std::map<std::pair<int, int>, Launch> launches_of(int segment) const {
-        std::map<std::pair<int, int>, Launch> launches;   // level, first group of that function
+        std::map<std::pair<int, int>, Launch> launches;  // level, first group of that function
         std::map<std::pair<int, const Kernel*>, int> first;
         for (int g : order_) {
             const KernelItem& item = kernels_[g];
@@ -111,12 +111,13 @@ private:
     Dependences deps_;
     int count_;
     std::vector<std::vector<int>> needs_;
-    std::vector<int> order_, latest_, segment_, level_;   // the last three by group
+    std::vector<int> order_, latest_, segment_, level_;  // the last three by group
 };
 
 }  // namespace
 
-std::vector<Step> order_steps(const Plan& plan, const Times& times, const std::vector<KernelItem>& kernels, const std::vector<Call>& calls) {
+std::vector<Step> order_steps(const Plan& plan, const Times& times, const std::vector<KernelItem>& kernels,
+                              const std::vector<Call>& calls) {
     return Ordering(plan, times, kernels, calls).run();
 }
 

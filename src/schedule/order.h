@@ -4,7 +4,7 @@
 
 namespace framejit {
 
-struct KernelItem {   // the kernel of a group; null when nobody needs what it makes
+struct KernelItem {  // the kernel of a group; null when nobody needs what it makes
     const Kernel* kernel = nullptr;
     std::vector<int> buffers;
 };

@@ -54,12 +54,12 @@ public:
         for (int round = 0;; round++) {
             groups_.clear();
             const size_t before = values_.size();
-            for (size_t i = 0; i < values_.size(); i++) add_alone(values_[i]);   // values_ grows meanwhile
+            for (size_t i = 0; i < values_.size(); i++) add_alone(values_[i]);  // values_ grows meanwhile
             merge();
             if (round + 1 == kRounds) break;
             const std::vector<Ref> shared = values_to_share(graph_, times_, groups_, cuts_, options_);
             for (Ref n : shared) require(n);
-            if (values_.size() == before) break;   // otherwise kernels that were lowered early computed in place what now has memory
+            if (values_.size() == before) break;  // otherwise kernels that were lowered early computed in place what now has memory
         }
         return {std::move(groups_), std::move(cuts_)};
     }
@@ -96,7 +96,7 @@ private:
         std::sort(order.begin(), order.end(), [&](int a, int b) { return groups_[a].roots[0]->id < groups_[b].roots[0]->id; });
         Dependences deps(times_, cuts_);
         for (const Group& g : groups_) deps.add_group(g);
-        std::unordered_map<Ref, std::vector<int>> touched;   // value -> groups that make or read it
+        std::unordered_map<Ref, std::vector<int>> touched;  // value -> groups that make or read it
         for (int i : order) {
             int at = i;
             for (int into : candidates(i, touched, deps)) {

@@ -106,7 +106,7 @@ private:
     }
     int into_input(const Output& o, int k) {
         Ref input = input_.at(o.into);
-        if (is_memory(o.value) && memory_.at(o.value) == memory_.at(input)) return memory_.at(input);   // it is there already
+        if (is_memory(o.value) && memory_.at(o.value) == memory_.at(input)) return memory_.at(input);  // it is there already
         const int b = add_buffer(Buffer::Output, o.value, k);
         if (numel(o.value->shape) == 0) return b;
         if (may_fail_ || !store_in_place(o.value, input, b)) {
@@ -221,16 +221,16 @@ private:
     Times times_;
     Plan plan_;
     Program program_;
-    bool may_fail_ = false;   // an index check: then inputs are overwritten only after everything that may fail
+    bool may_fail_ = false;  // an index check: then inputs are overwritten only after everything that may fail
     std::unordered_map<Ref, int> memory_, own_;
     std::unordered_map<int, Ref> input_;
     std::unordered_map<Ref, std::vector<int>> outputs_of_, extra_, in_place_;
     std::unordered_map<size_t, int> output_buffer_;
-    std::unordered_map<const Group*, std::vector<Shape>> strides_;   // by root, of in-place stores
+    std::unordered_map<const Group*, std::vector<Shape>> strides_;  // by root, of in-place stores
     std::unordered_map<std::string, size_t> functions_;
     std::vector<LateCopy> late_copies_;
     std::vector<Call> calls_;
-    std::vector<KernelItem> kernels_;   // by group
+    std::vector<KernelItem> kernels_;  // by group
 };
 
 }  // namespace

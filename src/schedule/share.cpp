@@ -13,7 +13,7 @@ std::vector<Ref> values_to_cut(const Lowered& l, const Times& times, const Cuts&
     if (n < 4) return {};
     std::unordered_map<Ref, size_t> index;
     for (size_t i = 0; i < n; i++) index[nodes[i]] = i;
-    std::vector<size_t> last(n);   // the last user among them; n: a user that is not among them
+    std::vector<size_t> last(n);  // the last user among them; n: a user that is not among them
     for (size_t i = 0; i < n; i++)
         for (Ref u : times.users[nodes[i]->id]) {
             auto it = index.find(u);
@@ -40,7 +40,7 @@ namespace {
 
 struct Use {
     int kernels = 0;
-    const Kernel* kernel = nullptr;   // the last one
+    const Kernel* kernel = nullptr;  // the last one
     int expr = -1;
 };
 

@@ -1,4 +1,5 @@
-// Which values should get memory although no kernel depends on it: large kernels are cut, and work that several kernels would repeat is shared.
+// Which values should get memory although no kernel depends on it: large kernels are cut, and work that several kernels would repeat is
+// shared.
 #pragma once
 #include "src/schedule/plan.h"
 

@@ -11,7 +11,7 @@
 namespace framejit::test {
 namespace {
 
-int64_t reach(const Shape& shape, const Shape& strides) {   // elements from the first to behind the last
+int64_t reach(const Shape& shape, const Shape& strides) {  // elements from the first to behind the last
     int64_t n = 1;
     for (size_t d = 0; d < shape.size(); d++) {
         if (shape[d] == 0) return 0;
@@ -46,7 +46,8 @@ Memory random_memory(const Graph& g, uint64_t seed, double lo, double hi) {
         std::vector<char> buffer(size_t(count * size_of(n.dtype)) + 1);
         for (int64_t i = 0; i < count; i++) {
             const double v = real(random);
-            const Val x = is_float(n.dtype) ? ScalarEmitter::real(reg(n.dtype), v) : ScalarEmitter::whole(reg(n.dtype), int64_t(std::floor(v)));
+            const Val x =
+                is_float(n.dtype) ? ScalarEmitter::real(reg(n.dtype), v) : ScalarEmitter::whole(reg(n.dtype), int64_t(std::floor(v)));
             store_scalar(buffer.data(), n.dtype, i, x);
         }
         if (int64_t(m.buffers.size()) <= n.at.i[0]) m.buffers.resize(size_t(n.at.i[0]) + 1);
@@ -82,7 +83,8 @@ std::string compare(const Graph& g, const Memory& got, const Memory& want) {
             const Val a = load_scalar(got.buffers[k].data(), value->dtype, i), b = load_scalar(want.buffers[k].data(), value->dtype, i);
             if (same(a, b, value->dtype, loose)) continue;
             auto text = [&](Val v) { return is_float(v.ty) ? std::to_string(v.f) : std::to_string(v.i); };
-            return "output " + std::to_string(k - size_t(g.inputs)) + " element " + std::to_string(i) + ": " + text(a) + " instead of " + text(b);
+            return "output " + std::to_string(k - size_t(g.inputs)) + " element " + std::to_string(i) + ": " + text(a) + " instead of " +
+                   text(b);
         }
     }
     return {};

@@ -20,7 +20,7 @@ std::string compare(const Graph&, const Memory& got, const Memory& want);
 // Both runs; the difference, or an empty string. Kernels that must agree for any number of threads are run in pieces, too.
 std::string difference(const Graph&, const Target&, uint64_t seed = 1, double lo = -3, double hi = 3);
 
-std::vector<Target> targets();   // what this machine can run: itself, and AVX2 where it offers more
-int32_t run_in_pieces(int64_t begin, int64_t end, int64_t grain, void (*work)(int64_t, int64_t, void*), void* context);   // a ParallelFor
+std::vector<Target> targets();  // what this machine can run: itself, and AVX2 where it offers more
+int32_t run_in_pieces(int64_t begin, int64_t end, int64_t grain, void (*work)(int64_t, int64_t, void*), void* context);  // a ParallelFor
 
 }  // namespace framejit::test
