@@ -366,7 +366,9 @@ int Recorder::call(Shadow& sh, PyObject* fn, int fn_shadow, PyObject** args, con
     if (PyCFunction_Check(fn)) {
         PyObject* bound = PyCFunction_GET_SELF(fn);
         if (bound && !PyModule_Check(bound) && !PyType_Check(bound) && strcmp(Py_TYPE(bound)->tp_name, "PyCapsule") != 0) {
-            PyRef descr = PyRef::steal(PyObject_GetAttrString((PyObject*)Py_TYPE(bound), ((PyCFunctionObject*)fn)->m_ml->ml_name));
+            PyTypeObject* base = Py_TYPE(bound);   // the class that has it in C: a subclass may override the name
+            while (base->tp_base && (base->tp_flags & Py_TPFLAGS_HEAPTYPE)) base = base->tp_base;
+            PyRef descr = PyRef::steal(PyObject_GetAttrString((PyObject*)base, ((PyCFunctionObject*)fn)->m_ml->ml_name));
             if (descr && Py_IS_TYPE(descr.get(), &PyMethodDescr_Type)) {
                 std::vector<PyObject*> a(args, args + total);
                 std::vector<int> s(shadows, shadows + total);
