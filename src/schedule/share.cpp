@@ -54,7 +54,7 @@ double points(const Kernel& k, unsigned vars) {
 }
 
 // ns per element of `n` to compute it in a kernel: work and memory traffic.
-double inline_ns(const Kernel& k, int root, Ref n, double byte_ns) {
+double inline_ns(const Kernel& k, int root, Ref n, const Cuts& cuts, double byte_ns) {
     std::vector<char> seen(k.exprs.size());
     const double size = double(std::max<int64_t>(1, numel(n->shape)));
     std::function<double(int)> visit = [&](int id) -> double {
@@ -63,6 +63,8 @@ double inline_ns(const Kernel& k, int root, Ref n, double byte_ns) {
         const Expr& e = k.exprs[id];
         double ns = 0;
         if (e.kind == Expr::Apply && e.vars) ns = e.node->op->as<Pointwise>()->ns * std::min(1.0, double(numel(e.node->shape)) / size);
+        if (id != root && e.node && cuts.contains(e.node))   // made here, loaded elsewhere
+            return byte_ns * size_of(e.dtype) * std::min(1.0, double(numel(e.node->shape)) / size);
         if (e.kind == Expr::Load) ns = byte_ns * size_of(e.dtype) * std::min(1.0, double(numel(e.node->shape)) / size);
         if (e.kind == Expr::Reduced) return 1e3;
         for (int a : e.args) ns += visit(a);
@@ -98,7 +100,7 @@ std::vector<Ref> values_to_share(const Graph& g, const Times& times, const std::
         bool parts = false;
         for (Ref user : times.users[n.id]) parts |= uses[user->id].kernels != u.kernels;
         if (!parts) continue;
-        const double once = inline_ns(*u.maker, u.expr, &n, options.byte_ns);
+        const double once = inline_ns(*u.maker, u.expr, &n, cuts, options.byte_ns);
         const double saved = once * (u.all - u.most);
         const double traffic = options.byte_ns * size_of(n.dtype) * (2 * double(numel(n.shape)) + u.all - u.most);   // a store is two transfers
         if (saved >= traffic) share.push_back(&n);
