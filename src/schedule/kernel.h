@@ -120,7 +120,7 @@ struct Buffer {
     int64_t arena = -1;
 };
 struct Launch {  // kernels of equal structure that do not depend on each other
-    const Kernel* kernel;
+    const Kernel* kernel = nullptr;
     std::vector<std::vector<int>> items;  // buffers of the program, in the kernel's order
 };
 struct Call {

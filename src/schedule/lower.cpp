@@ -51,6 +51,7 @@ public:
     Lowered run() {
         try {
             for (size_t i = 0; i < roots_.size(); i++) lower_root(roots_[i], i < strides_.size() ? strides_[i] : Shape{});
+            for (Ref r : roots_) add_copy_store(r);
         } catch (TooBig&) {
             out_.too_big = true;
             return std::move(out_);
@@ -83,10 +84,20 @@ private:
         if (!strides.empty()) s.at = strided_offset(root, at, strides);
         out_.kernel.stores.push_back(std::move(s));
     }
+    // A copy that stands in for memory has its layout: extern calls look at both through the same windows.
+    void add_copy_store(Ref root) {
+        const bool copied = is_memory(root) && cuts_.contains(root) && !copy_;
+        out_.copy_store.push_back(copied ? int(out_.kernel.stores.size()) : -1);
+        if (!copied) return;
+        Store s = out_.kernel.stores[out_.copy_store.size() - 1];
+        s.at = strided_offset(root, own_position(s.full), strides_of(root));
+        out_.kernel.stores.push_back(std::move(s));
+    }
     int value_of_root(Ref root, const Affine& at) {
         if (copy_) return load(Source{root, is_memory(root) && !cuts_.contains(root)}, at);
         return is_memory(root) ? load(Source{root, true}, at) : lower(root, at);
     }
+    bool is_root(Ref n) const { return std::find(roots_.begin(), roots_.end(), n) != roots_.end(); }
     bool is_own(Ref n, const Affine& at) {
         for (Ref r : roots_) {
             if (r != n) continue;
@@ -105,7 +116,7 @@ private:
     }
 
     int lower_new(Ref n, const Affine& at) {
-        if (is_memory(n)) return load(Source{n, false}, at);
+        if (is_memory(n)) return load(Source{n, is_root(n)}, at);   // what copies it runs while the original is there
         if (cuts_.contains(n) && !is_own(n, at)) return load(Source{n, false}, at);
         if (n->op == &op_constant) return add({.kind = Expr::Constant, .node = n, .dtype = n->dtype});
         if (n->op == &op_iota) return add({.kind = Expr::Iota, .node = n, .at = at, .dtype = n->dtype});
@@ -125,8 +136,7 @@ private:
     }
 
     int lower_index(Ref n, const Affine& at) {
-        const bool root = std::find(roots_.begin(), roots_.end(), n) != roots_.end();
-        std::optional<Coords> c = coordinates(at, n->shape, root || only_moves_memory(n));
+        std::optional<Coords> c = coordinates(at, n->shape, is_root(n) || only_moves_memory(n));
         if (!c) return give_up(n, at);
         const Coords in = n->op->as<Index>()->map(*n, *c, *this);
         return lower(n->in[0], position(in, n->in[0]->shape));
@@ -208,8 +218,7 @@ private:
     int load(const Source& source, const Affine& at) {
         Ref n = source.value;
         Affine offset = at;
-        const bool copied = cuts_.contains(n) && !source.own;
-        if (is_memory(n) && !copied && !contiguous(n)) offset = strided_offset(n, at, strides_of(n));
+        if (is_memory(n) && !contiguous(n)) offset = strided_offset(n, at, strides_of(n));   // copies have the layout of the original
         auto known = std::find(out_.kernel.loads.begin(), out_.kernel.loads.end(), source);
         const int buffer = int(known - out_.kernel.loads.begin());
         if (known == out_.kernel.loads.end()) out_.kernel.loads.push_back(source);
@@ -223,11 +232,11 @@ private:
         for (size_t d = 0; d < c.size(); d++) offset = sum(offset, scaled(affine_of(c[d]), strides[d]));
         return offset;
     }
-    // A read at a clamped coordinate becomes a read that is left out where the coordinate is outside.
+    // A read at a coordinate that is clamped lane by lane becomes a read that is left out where the coordinate is outside.
     void guard(Expr& load) {
         for (size_t t = 0; t < load.at.terms.size(); t++) {
             const Expr& clamp = out_.kernel.exprs[load.at.terms[t].expr];
-            if (clamp.kind != Expr::Clamped) continue;
+            if (clamp.kind != Expr::Clamped || !(clamp.vars & bit(kLane))) continue;
             const int64_t stride = load.at.terms[t].k;
             load.guard = clamp.args[0];
             load.n = clamp.n;

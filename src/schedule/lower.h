@@ -47,7 +47,8 @@ private:
 };
 
 struct Lowered {
-    Kernel kernel;
+    Kernel kernel;                // stores[i] is of roots[i]; then those of `copy_store`
+    std::vector<int> copy_store;  // by root: the store in the layout of the memory that it is a copy of, or -1
     Space space;
     Request request;           // not None: lower again in apply(space, request)
     std::vector<Ref> needed;   // values that must get memory of their own

@@ -88,8 +88,16 @@ private:
         if (is_memory(n) && !plan_.cuts.contains(n)) return memory_.at(n);
         auto [it, fresh] = own_.try_emplace(n, -1);
         if (!fresh) return it->second;
+        if (is_memory(n)) return it->second = add_copy_buffer(n);
         auto out = outputs_of_.find(n);
         return it->second = out != outputs_of_.end() ? out->second[0] : add_buffer(Buffer::Temp, n);
+    }
+    int add_copy_buffer(Ref memory) {
+        const int b = add_buffer(Buffer::Temp, memory);
+        int64_t reach = 1;
+        for (size_t d = 0; d < memory->shape.size(); d++) reach += (memory->shape[d] - 1) * memory->at.i[1 + d];
+        program_.buffers[size_t(b)].bytes = reach * size_of(memory->dtype);
+        return b;
     }
     int load_buffer(const Source& s) { return s.own ? memory_.at(s.value) : buffer_of(s.value); }
 
@@ -168,7 +176,9 @@ private:
         std::vector<Store> stores;
         for (size_t i = 0; i < g.roots.size(); i++)
             for (int b : buffers_of_root(g.roots[i])) {
-                stores.push_back(k.stores[i]);
+                const int copy = g.lowered.copy_store[i];
+                const auto own = own_.find(g.roots[i]);
+                stores.push_back(k.stores[copy >= 0 && own->second == b ? size_t(copy) : i]);
                 item.buffers.push_back(b);
             }
         for (Ref root : g.roots) k.in_place |= in_place_.count(root) > 0;

@@ -22,6 +22,13 @@ Times times_of(const Graph& g) {
         }
         t.calls.push_back(&n);
     }
+    // An output that moves one piece of the caller's memory into another one may find it overwritten at the end.
+    for (const Output& o : g.outputs) {
+        if (o.into < 0 || !is_memory(o.value)) continue;
+        bool overwritten = t.mutated[o.value->id] != Times::kNever;
+        for (const Output& other : g.outputs) overwritten |= o.value->op == &op_input && other.into == o.value->at.i[0] && other.into != o.into;
+        if (overwritten) t.barriers.push_back(o.value);
+    }
     // A value is lost when memory that it would be computed from is overwritten.
     std::vector<int> lost(g.nodes.size(), Times::kNever);
     std::vector<char> barrier(g.nodes.size());

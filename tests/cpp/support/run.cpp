@@ -30,8 +30,8 @@ bool same(Val a, Val b, DType d, bool loose) {
     if (std::isnan(a.f) || std::isnan(b.f)) return std::isnan(a.f) && std::isnan(b.f);
     if (a.f == b.f) return std::signbit(a.f) == std::signbit(b.f) || loose;
     if (!loose) return false;
-    const double relative = d == DType::bf16 ? 1.0 / 64 : d == DType::f16 ? 1.0 / 512 : d == DType::f32 ? 2e-5 : 1e-12;
-    return std::fabs(a.f - b.f) <= relative * std::max({std::fabs(a.f), std::fabs(b.f), 1e-2});
+    const double relative = d == DType::bf16 ? 1.0 / 64 : d == DType::f16 ? 1.0 / 512 : d == DType::f32 ? 1e-4 : 1e-10;
+    return std::fabs(a.f - b.f) <= relative * std::max({std::fabs(a.f), std::fabs(b.f), 0.1});
 }
 
 }  // namespace

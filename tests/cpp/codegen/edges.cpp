@@ -1,0 +1,147 @@
+// Shapes and memory at the edges: empty, 0-dimensional, many dimensions, in place, failing indices, long rows, threads.
+#include <boost/test/unit_test.hpp>
+
+#include <thread>
+
+#include "tests/cpp/support/run.h"
+
+using namespace framejit;
+
+namespace {
+Ref in(Graph& g, Shape s, DType d = DType::f32) { return g.input(d, s, contiguous_strides(s)); }
+void check(Graph& g, double lo = -3, double hi = 3) {
+    for (const Target& t : test::targets()) BOOST_TEST(test::difference(g, t, 5, lo, hi) == "", print(g));
+}
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(codegen_edges)
+
+BOOST_AUTO_TEST_CASE(empty_values) {
+    Graph g;
+    Ref x = in(g, {0, 5});
+    g.outputs = {{g.op("tanh", {x})}, {g.op("sum", {x}, {{0}, {}})}, {g.op("sum", {x}, {{1}, {}})}};
+    check(g);
+}
+BOOST_AUTO_TEST_CASE(zero_dimensional) {
+    Graph g;
+    Ref x = in(g, {}), y = in(g, {4, 9});
+    g.outputs = {{g.op("tanh", {x})}, {g.op("add", {y, x})}, {g.scalar(3, DType::i64)}};
+    check(g);
+}
+BOOST_AUTO_TEST_CASE(outputs_that_are_inputs_or_twice_the_same) {
+    Graph g;
+    Ref x = g.input(DType::f32, {6, 5}, {1, 6});
+    Ref y = g.op("neg", {x});
+    g.outputs = {{x}, {y}, {y}, {x}};
+    check(g);
+}
+BOOST_AUTO_TEST_CASE(ten_dimensions) {
+    Graph g;
+    const Shape s{2, 3, 2, 2, 3, 2, 2, 2, 3, 2};
+    Ref x = in(g, s);
+    Ref t = g.op("transpose", {x}, {{9, 1, 7, 3, 5, 4, 6, 2, 8, 0}, {}});
+    g.outputs = {{g.op("add", {g.op("neg", {t}), t})}, {g.op("sum", {t}, {{4}, {}})}};
+    check(g);
+}
+BOOST_AUTO_TEST_CASE(in_place) {
+    for (int64_t n : {1, 7, 64, 100, 1003}) {
+        Graph g;
+        Ref x = in(g, {n}), y = in(g, {n});
+        Ref z = g.op("add", {g.op("mul", {x, x}), y});
+        g.outputs = {{z, 0}, {g.op("tanh", {z})}};
+        check(g);
+    }
+}
+BOOST_AUTO_TEST_CASE(in_place_with_other_readers) {
+    Graph g;   // x becomes its own reverse, and its sum is read elsewhere
+    Ref x = in(g, {5, 40});
+    g.outputs = {{g.op("slice", {x}, {{1, 39, 40, -1}, {}}), 0}, {g.op("sum", {x}, {{0}, {}})}};
+    check(g);
+}
+BOOST_AUTO_TEST_CASE(in_place_row_and_strided) {
+    for (Shape strides : {Shape{37, 1}, Shape{1, 5}}) {
+        Graph g;
+        Ref x = g.input(DType::f32, {5, 37}, strides);
+        g.outputs = {{g.op("softmax", {x}, {{1}, {}}), 0}};
+        check(g);
+        Graph h;
+        x = h.input(DType::f32, {5, 37}, strides);
+        h.outputs = {{h.op("softmax", {x}, {{0}, {}}), 0}};
+        check(h);
+    }
+}
+BOOST_AUTO_TEST_CASE(swapped_inputs) {
+    Graph g;
+    Ref x = in(g, {40}), y = in(g, {40});
+    g.outputs = {{x, 1}, {y, 0}};
+    test::Memory m = test::random_memory(g, 1);
+    const auto before = m.buffers;
+    run_plain(*compile(g, host_target()), m.pointers);
+    BOOST_TEST((m.buffers[0] == before[1] && m.buffers[1] == before[0]));
+}
+BOOST_AUTO_TEST_CASE(every_dtype) {
+    for (DType d : {DType::b1, DType::u8, DType::i8, DType::i16, DType::i32, DType::i64, DType::bf16, DType::f16, DType::f32, DType::f64})
+        for (DType to : {DType::b1, DType::u8, DType::i8, DType::i16, DType::i32, DType::i64, DType::bf16, DType::f16, DType::f32, DType::f64}) {
+            Graph g;
+            Ref x = in(g, {3, 29}, d), t = g.op("transpose", {g.input(d, {29, 3}, {3, 1})}, {{1, 0}, {}});
+            g.outputs = {{g.op("cast", {x}, {{int64_t(to)}, {}})}, {g.op("cast", {t}, {{int64_t(to)}, {}})}};
+            check(g, d == DType::u8 ? 0 : -100, 100);
+        }
+}
+BOOST_AUTO_TEST_CASE(long_rows) {
+    Graph g;
+    Ref x = in(g, {2, 70001});
+    g.outputs = {{g.op("softmax", {x}, {{1}, {}})}, {g.op("sum", {x}, {{1}, {}})}, {g.op("argmax", {x}, {{1}, {}})}};
+    check(g);
+}
+BOOST_AUTO_TEST_CASE(gather_and_bad_index) {
+    Graph g;
+    Ref x = in(g, {10, 33}), i = in(g, {4}, DType::i64);
+    g.outputs = {{g.op("index", {x, i}, {{0}, {}})}};
+    check(g, -10, 10);   // negative indices wrap
+    const auto e = compile(g, host_target());
+    test::Memory m = test::random_memory(g, 1, -10, 10);
+    static_cast<int64_t*>(m.pointers[1])[2] = 10;
+    BOOST_CHECK_THROW(run_plain(*e, m.pointers), std::out_of_range);
+    static_cast<int64_t*>(m.pointers[1])[2] = -11;
+    BOOST_CHECK_THROW(run_plain(*e, m.pointers), std::out_of_range);
+}
+BOOST_AUTO_TEST_CASE(same_bits_for_any_number_of_threads) {
+    Graph g;
+    Ref x = in(g, {300000});
+    g.outputs = {{g.op("sum", {x}, {{0}, {}})}, {g.op("sum", {g.op("view", {x}, {{3000, 100}, {}})}, {{0}, {}})}};
+    const auto e = compile(g, host_target());
+    std::vector<std::vector<char>> first;
+    for (int threads : {1, 2, 5, 16}) {
+        test::Memory m = test::random_memory(g, 2);
+        run_plain(*e, m.pointers, test::run_in_pieces, threads);
+        if (first.empty()) first = m.buffers;
+        BOOST_TEST((m.buffers == first), "threads " << threads);
+    }
+}
+BOOST_AUTO_TEST_CASE(compiles_in_several_threads) {
+    std::vector<std::thread> threads;
+    std::vector<std::string> problems(4);
+    for (int t = 0; t < 4; t++)
+        threads.emplace_back([t, &problems] {
+            for (int i = 0; i < 5; i++) {
+                Graph g;
+                g.outputs = {{g.op("softmax", {in(g, {4, 30 + t * 7 + i})}, {{1}, {}})}};
+                if (std::string d = test::difference(g, host_target()); !d.empty()) problems[size_t(t)] = d;
+            }
+        });
+    for (auto& t : threads) t.join();
+    for (const std::string& p : problems) BOOST_TEST(p == "");
+}
+BOOST_AUTO_TEST_CASE(equal_kernels_share_machine_code) {
+    auto one = [](const char* name) {
+        Graph g;
+        g.name = name;
+        g.outputs = {{g.op("gelu", {in(g, {77, 3})})}};
+        return compile(g, host_target());
+    };
+    const auto a = one("a"), b = one("b");
+    BOOST_TEST((std::get<KernelStep>(a->steps[0]).fn == std::get<KernelStep>(b->steps[0]).fn));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
