@@ -496,6 +496,15 @@ private:
 
 }  // namespace
 
-CapturedGraph lower(const Recorder& r, const std::vector<int>& wanted, bool only_needed) { return Lowering(r, wanted, only_needed).run(); }
+CapturedGraph lower(const Recorder& r, const std::vector<int>& wanted, bool only_needed) {
+    try {
+        return Lowering(r, wanted, only_needed).run();
+    } catch (const std::exception& e) {   // a rule's mistake: ours, reported
+        CapturedGraph failed;
+        failed.failure = std::string("a bug of framejit while building the graph: ") + e.what();
+        failed.mistakes.push_back(failed.failure);
+        return failed;
+    }
+}
 
 }  // namespace framejit

@@ -38,12 +38,7 @@ Session::Session(Program& p) : program_(p), outer_(session), outer_watcher_(watc
 }
 Session::~Session() {
     if (recorder_) abandon("");
-    if (mode_pushed_) {
-        PyObject *t, *v, *tb;
-        PyErr_Fetch(&t, &v, &tb);
-        pop_mode();
-        PyErr_Restore(t, v, tb);
-    }
+    stop_recording();
     watcher = outer_watcher_;
     session = outer_;
     if (--sessions == 0) set_eval_hook(nullptr);
@@ -202,6 +197,7 @@ const Ins* Session::replay(Activation& a, Frame* f, Entry& e, PyObject**& sp, bo
 }
 
 void Session::start(Activation& a, Frame* f, const Ins& ins, PyObject** sp) {
+    auto recorder = std::make_unique<Recorder>(f);   // notes torch's state as it is without our mode
     if (!mode_pushed_) {
         if (init_dispatch() < 0 || push_mode() < 0) {
             PyErr_Clear();
@@ -211,7 +207,7 @@ void Session::start(Activation& a, Frame* f, const Ins& ins, PyObject** sp) {
     }
     recorded = true;
     ++recording_point_->recordings;
-    recorder_ = std::make_unique<Recorder>(f);
+    recorder_ = std::move(recorder);
     ++serial_;
     recorder_->no_data_guards = &program_.no_data_guards;
     recorder_->entry_unit = ins.start;
@@ -226,17 +222,27 @@ void Session::start(Activation& a, Frame* f, const Ins& ins, PyObject** sp) {
     recorder_->before(*a.shadow, f, ins, sp);
 }
 
+// The mode goes with the recording: guards compare torch's state without it.
+void Session::stop_recording() {
+    active_recorder = nullptr;
+    watch_calls_ = false;
+    if (!mode_pushed_) return;
+    PyObject *t, *v, *tb;
+    PyErr_Fetch(&t, &v, &tb);
+    if (pop_mode() == 0) mode_pushed_ = false;
+    PyErr_Restore(t, v, tb);
+}
+
 // A break: the frames on its chain are cut there from now on.
 void Session::give_up() {
     const Break b = recorder_->found;
     for (auto& [code, unit] : recorder_->chain) program_.add_site(code, unit);
     if (b.reason != &break_iterator) program_.note(b);
-    active_recorder = nullptr;
+    stop_recording();
     recorder_.reset();
-    watch_calls_ = false;
 }
 void Session::abandon(const std::string& why) {
-    active_recorder = nullptr;
+    stop_recording();
     if (recording_point_ && !why.empty()) {
         Point& p = *recording_point_;
         ++p.failures;
@@ -244,7 +250,6 @@ void Session::abandon(const std::string& why) {
         program_.stays_eager(p, why);
     }
     recorder_.reset();
-    watch_calls_ = false;
 }
 
 // ---- the end of a region ----
@@ -286,8 +291,7 @@ ExitState Session::exit_state(Activation& a, Frame* f, const Ins& ins, PyObject*
     return exit;
 }
 bool Session::finish(Activation& a, Frame* f, const Ins& ins, PyObject** sp, PyObject* result) {
-    active_recorder = nullptr;
-    watch_calls_ = false;
+    stop_recording();
     double record_ms = now_ms() - started_ms_;
     std::unique_ptr<Recorder> r = std::move(recorder_);   // first: nothing below is part of the region
     Point& p = *recording_point_;

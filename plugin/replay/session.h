@@ -46,6 +46,7 @@ private:
     void abandon(const std::string& why);              // the region raised, or cannot be replayed
     bool finish(Activation&, Frame*, const Ins&, PyObject** sp, PyObject* result);   // false: a Python error is set
     ExitState exit_state(Activation&, Frame*, const Ins&, PyObject** sp, PyObject* result);
+    void stop_recording();
     void restore_modes();
     void store(Recorder&, ExitState, int line);
     PyObject* const* entry_slots(Frame*, int depth);

@@ -139,6 +139,19 @@ void add_hidden_writes(OpSchema& op) {
     }
 }
 
+// Not OpOverload._can_decompose, which counts decompositions written in Python that eager never runs (native_batch_norm).
+bool read_decomposes(OpSchema& op) {
+    auto ask = [&](const char* key) {
+        PyRef answer = PyRef::steal(key ? PyObject_CallMethod(torch.C, "_dispatch_has_kernel_for_dispatch_key", "ss", op.name.c_str(), key)
+                                        : PyObject_CallMethod(torch.C, "_dispatch_has_kernel", "s", op.name.c_str()));
+        return answer ? PyObject_IsTrue(answer.get()) : -1;
+    };
+    int known = ask(nullptr);   // operators of TorchScript alone are not
+    int composite = known == 1 ? ask("CompositeImplicitAutograd") : 0;
+    op.decomposes = composite == 1;
+    return known >= 0 && composite >= 0;
+}
+
 bool read_schema(PyObject* overload, OpSchema& op) {
     PyRef schema = attribute(overload, "_schema");
     std::string suffix;
@@ -146,10 +159,7 @@ bool read_schema(PyObject* overload, OpSchema& op) {
     if (!suffix.empty()) op.name += "." + suffix;
     op.callable = attribute(overload, "_op");
     if (!op.callable || !read_arguments(schema.get(), op) || !read_tags(overload, op)) return false;
-    // Not OpOverload._can_decompose, which counts decompositions written in Python that eager never runs (native_batch_norm).
-    PyRef decomposes = PyRef::steal(PyObject_CallMethod(torch.C, "_dispatch_has_kernel_for_dispatch_key", "ss", op.name.c_str(), "CompositeImplicitAutograd"));
-    if (!decomposes) return false;
-    op.decomposes = PyObject_IsTrue(decomposes.get()) == 1;
+    if (!read_decomposes(op)) return false;
     add_hidden_writes(op);
     for (auto& argument : op.args) op.mutates |= argument.writes;
     for (int source : op.returns_alias) op.view |= source >= 0 && !op.mutates;

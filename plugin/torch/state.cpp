@@ -4,7 +4,7 @@
 // forward mode, view replay), torch functions disabled, default dtype, number of torch function modes. Each was seen to change when its
 // state is toggled (self-test at start-up); otherwise the words come from torch's Python functions and GlobalStateGuard is always asked too.
 // A thread-local variable has another address in every thread, so addresses are cached per thread.
-#include "plugin/torch/tensor.h"
+#include "plugin/torch/reader.h"
 #include "plugin/torch/torch.h"
 
 namespace framejit {
@@ -16,6 +16,9 @@ enum Word { kIncluded, kExcluded, kFlags, kDisabled, kDefaultDType, kDepth, kWor
 // What a differing word means, for explanations.
 constexpr const char* kWordNames[kWords] = {"dispatch keys included by the thread (a mode, functorch)", "dispatch keys excluded by the thread (autocast, no dispatch)",
                                             "autograd mode", "torch functions disabled", "default dtype", "number of torch function modes"};
+// The words when torch is asked instead.
+constexpr const char* kAskedNames[kWords] = {"dispatch modes (a mode)", "functorch transforms", "autograd mode", "torch functions disabled or enabled", "default dtype",
+                                             "number of torch function modes"};
 
 char* (*autograd_state)() = nullptr;
 uint8_t (*functions_disabled)() = nullptr;
@@ -131,7 +134,7 @@ bool self_test() {
         ++changed;
     }
     grad_bit = uint8_t(plain[flag_at] & ~no_grad[flag_at]);
-    inference_bit = uint8_t(inference[flag_at] & ~plain[flag_at]);
+    inference_bit = uint8_t(inference[flag_at] & ~plain[flag_at]);   // inference mode turns the grad bit off too
     inference_included = key_word(at(2), kIncluded);
     for (long i = 3; i < autocasts_end; ++i) autocast_keys |= key_word(at(i), kExcluded) ^ key_word(at(0), kExcluded);
     auto one_bit = [](uint8_t bits) { return bits && !(bits & (bits - 1)); };
@@ -182,7 +185,7 @@ int init_state() {
                  find_symbol(functions_disabled, "_ZN2at4impl22PythonTorchFunctionTLS18get_disabled_stateEv") &&
                  find_symbol(function_modes, "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv") &&
                  find_symbol(default_dtype, "_ZN3c1031get_default_dtype_as_scalartypeEv") && torch_symbol("_ZN3c104impl26raw_local_dispatch_key_setE");
-    words_work = found && self_test();
+    words_work = tensor_tier() <= kCAbi && found && self_test();   // the other tiers use no symbols
     PyErr_Clear();
     thread_words = {};   // the flag byte was not known yet
     if (!words_work && !(asked.grad && asked.inference)) {
@@ -211,22 +214,23 @@ std::string GlobalState::difference() const {
     uint64_t now[kWords];
     read_words(now);
     uint64_t flags = now[kFlags] ^ words[kFlags];
-    uint8_t grad = words_work ? grad_bit : 1, inference = words_work ? inference_bit : 2;
+    const uint8_t grad = words_work ? grad_bit : 1, inference = words_work ? inference_bit : 2;
     auto mode = [&](const char* name, uint8_t bit) {
         bool on = now[kFlags] & bit;
         return std::string(name) + (on ? " is on, recorded with it off" : " is off, recorded with it on");
     };
-    if (flags & inference & ~grad) return mode("inference mode", inference & uint8_t(~grad));
+    if (flags & inference) return mode("inference mode", inference);
     if (flags & grad) return mode("grad mode", grad);
     if (words_work && ((now[kExcluded] ^ words[kExcluded]) & autocast_keys)) return "autocast differs from the recorded state";
+    const auto& names = words_work ? kWordNames : kAskedNames;
     for (int i = 0; i < kWords; ++i)
-        if (now[i] != words[i]) return std::string(kWordNames[i]) + ": " + std::to_string(now[i]) + ", recorded " + std::to_string(words[i]);
+        if (now[i] != words[i]) return std::string(names[i]) + ": " + std::to_string(now[i]) + ", recorded " + std::to_string(words[i]);
     if (slow && !slow_matches(slow.get())) return "autocast, determinism or matmul precision settings differ from the recorded ones";
     return "";
 }
 
 bool grad_enabled() { return words_work ? uint8_t(*here().flags) & grad_bit : ask(asked.grad); }
-bool inference_mode() { return words_work ? uint8_t(*here().flags) & inference_bit & uint8_t(~grad_bit) : ask(asked.inference); }
+bool inference_mode() { return words_work ? uint8_t(*here().flags) & inference_bit : ask(asked.inference); }
 
 bool ordinary_thread() {
     if (!words_work) return false;
@@ -256,13 +260,27 @@ NoGrad::~NoGrad() {
 
 // In the stored difference a set autocast bit of the excluded word means: no longer excluded, autocast is on.
 NoAutocast::NoAutocast() {
-    if (!words_work) return;
-    uint64_t& excluded = here().keys[1];
-    removed_ = excluded & autocast_keys;
-    excluded &= ~removed_;
+    if (words_work) [[likely]] {
+        uint64_t& excluded = here().keys[1];
+        removed_ = excluded & autocast_keys;
+        excluded &= ~removed_;
+        return;
+    }
+    if (!ask(asked.any_autocast)) return;
+    context_ = PyRef::steal(PyObject_CallMethod(torch.C, "_DisableAutocast", nullptr));
+    PyRef entered = context_ ? PyRef::steal(PyObject_CallMethod(context_.get(), "__enter__", nullptr)) : PyRef();
+    if (!entered) {
+        PyErr_Clear();
+        context_ = {};
+    }
 }
 NoAutocast::~NoAutocast() {
     if (removed_) here().keys[1] |= removed_;
+    if (!context_) return;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyRef left = PyRef::steal(PyObject_CallMethod(context_.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
+    PyErr_Restore(type, value, traceback);
 }
 
 }  // namespace framejit

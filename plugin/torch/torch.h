@@ -76,14 +76,15 @@ public:
 private:
     bool was_on_;
 };
-// Ops that were recorded below autocast run without it. Nothing happens (1 ns) when autocast is off.
+// Ops that were recorded below autocast run without it. Nothing happens (1 ns) when autocast is off. A Python error passes through.
 class NoAutocast {
 public:
     NoAutocast();
     ~NoAutocast();
     NoAutocast(const NoAutocast&) = delete;
 private:
-    uint64_t removed_ = 0;
+    uint64_t removed_ = 0;   // bits of the thread's word
+    PyRef context_;          // torch's own context manager, when the word is not known
 };
 
 }  // namespace framejit

@@ -1,3 +1,4 @@
+// The rules and samples that many ops share.
 #include "src/ops/rules.h"
 
 namespace framejit::rules {
@@ -10,6 +11,11 @@ DType common(In in, const Attrs&, DType) {
 DType floating(In in, const Attrs& at, DType hint) {
     const DType d = common(in, at, hint);
     if (!is_float(d)) throw GraphError("operands must be floating");
+    return d;
+}
+DType integral(In in, const Attrs& at, DType hint) {
+    const DType d = common(in, at, hint);
+    if (is_float(d)) throw GraphError("operands must be integers or booleans");
     return d;
 }
 
@@ -44,12 +50,10 @@ std::vector<Sample> rows() {
             {{{DType::f32, {5, 6, 7}}}, {{1}, {}}}};
 }
 
-Ref Build::sum_to(Ref a, const Shape& shape) {
-    const int lead = int(a->shape.size()) - int(shape.size());
-    for (int d = 0; d < int(a->shape.size()); d++)
-        if (a->shape[d] != 1 && (d < lead || shape[d - lead] == 1)) a = sum(a, d);
-    return view(a, shape);
+std::vector<int64_t> inverse(std::span<const int64_t> permutation) {
+    std::vector<int64_t> out(permutation.size());
+    for (size_t d = 0; d < out.size(); d++) out[permutation[d]] = int64_t(d);
+    return out;
 }
-int64_t wrap_dim(int64_t dim, Ref n) { return dim < 0 ? dim + int64_t(n->shape.size()) : dim; }
 
 }  // namespace framejit::rules

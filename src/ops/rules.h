@@ -15,6 +15,7 @@ inline constexpr TypeRule int64 = [](In, const Attrs&, DType) { return DType::i6
 inline constexpr TypeRule given = [](In, const Attrs&, DType hint) { return hint; };
 inline constexpr TypeRule attr0 = [](In, const Attrs& at, DType) { return DType(at.i[0]); };
 DType common(In, const Attrs&, DType);    // all operands have one dtype: promotion is the lowering's business
+DType integral(In, const Attrs&, DType);  // common, and an integer or boolean dtype
 DType floating(In, const Attrs&, DType);  // common, and a floating dtype
 
 // ---- shape ----
@@ -43,34 +44,35 @@ struct Build {
     Ref div(Ref a, Ref b) { return g.op("div", {a, b}); }
     Ref div(Ref a, double b) { return div(a, number(b, a)); }
     Ref neg(Ref a) { return g.op("neg", {a}); }
+    Ref exp(Ref a) { return g.op("exp", {a}); }
+    Ref where(Ref mask, Ref a, Ref b) { return g.op("where", {mask, a, b}); }
+    Ref compare(std::string_view how, Ref a, double b) { return g.op(how, {a, number(b, a)}); }
     Ref cast(Ref a, DType d) { return a->dtype == d ? a : g.op("cast", {a}, {{int64_t(d)}, {}}); }
+    Ref up(Ref a) { return a->dtype == DType::bf16 || a->dtype == DType::f16 ? cast(a, DType::f32) : a; }  // what eager computes in
+
     Ref view(Ref a, Shape s) { return a->shape == s ? a : g.op("view", {a}, {std::move(s), {}}); }
     Ref expand(Ref a, Shape s) { return a->shape == s ? a : g.op("expand", {a}, {std::move(s), {}}); }
-    Ref sum(Ref a, int64_t dim) { return g.op("sum", {a}, {{dim}, {}}); }
-    Ref where(Ref mask, Ref a, Ref b) { return g.op("where", {mask, a, b}); }
-    Ref up(Ref a) { return a->dtype == DType::bf16 || a->dtype == DType::f16 ? cast(a, DType::f32) : a; }  // what eager computes in
-    Ref sum_to(Ref a, const Shape& shape);                                                                 // undoes a broadcast
+    Ref transpose(Ref a, std::vector<int64_t> order);  // order[d]: which dimension of a comes to d
+    Ref slice(Ref a, int64_t dim, int64_t start, int64_t length, int64_t step = 1);
+
+    Ref reduce(std::string_view op, Ref a, int64_t dim, std::vector<double> floats = {}) { return g.op(op, {a}, {{dim}, std::move(floats)}); }
+    Ref sum(Ref a, int64_t dim) { return reduce("sum", a, dim); }
+    // Over several dimensions (ascending), which stay with extent 1: adjacent ones are merged, the others follow one after another.
+    Ref reduce_all(std::string_view op, Ref a, std::span<const int64_t> dims);
+    Ref sum_to(Ref a, const Shape& shape);  // undoes a broadcast
+
+    Ref positions(const Shape& shape, int64_t dim);  // i64, expanded: each element's coordinate along a dimension
+    // Where along `dim` of `shape` an element of a part lies that was laid out from `start` in steps.
+    Ref inside(const Shape& shape, int64_t dim, int64_t start, int64_t length, int64_t step);
+    Ref put(Ref base, int64_t dim, int64_t start, int64_t step, Ref part);  // base with a slice replaced
+    Ref concat(std::span<const Ref> parts, int64_t dim);
 };
-int64_t wrap_dim(int64_t dim, Ref n);
+std::vector<int64_t> inverse(std::span<const int64_t> permutation);
 
 }  // namespace framejit::rules
 
-// Bodies, written as the expression that they compute. In scope: e (Emitter), a (operands), n (the node).
-#define EMIT(cost, expr)                                                                                                                   \
-    Pointwise {                                                                                                                            \
-        []([[maybe_unused]] Emitter& e, [[maybe_unused]] rules::Vals a, [[maybe_unused]] const Node& n) -> Val { return expr; }, cost      \
-    }
-// In scope: b (Build), n (the node), in (its operands).
-#define COMPOSE(...)                                                                                                                       \
-    Composite {                                                                                                                            \
-        [](Graph& g, [[maybe_unused]] const Node& n, [[maybe_unused]] rules::In in) -> Ref {                                               \
-            rules::Build b{g};                                                                                                             \
-            __VA_ARGS__                                                                                                                    \
-        }                                                                                                                                  \
-    }
-// One gradient per operand. In scope: b, n, in, out, dy.
-#define GRAD(...)                                                                                                                          \
-    [](Graph& g, [[maybe_unused]] const Node& n, [[maybe_unused]] rules::In in, [[maybe_unused]] Ref out, Ref dy) -> std::vector<Ref> {    \
-        [[maybe_unused]] rules::Build b{g};                                                                                                \
-        return __VA_ARGS__;                                                                                                                \
-    }
+// A pointwise body, written as the expression that it computes. In scope: e (Emitter), a (operands), n (the node).
+#define EMIT(cost, expr) Pointwise{[]([[maybe_unused]] Emitter& e, [[maybe_unused]] rules::Vals a, [[maybe_unused]] const Node& n) -> Val { return expr; }, cost}
+// One gradient per operand. In scope: b (Build), n, in, out, dy.
+#define GRAD(...) [](Graph& g, [[maybe_unused]] const Node& n, [[maybe_unused]] rules::In in, [[maybe_unused]] Ref out, [[maybe_unused]] Ref dy) -> std::vector<Ref> { \
+        [[maybe_unused]] rules::Build b{g}; return __VA_ARGS__; }
