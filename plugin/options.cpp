@@ -79,37 +79,26 @@ static PyObject* set_option_by_name(PyObject*, PyObject* args) {
     Py_RETURN_NONE;
 }
 
-int function_options(PyObject* dict, FunctionOptions& own) {
-    for (const OptionRow& row : option_rows()) {
-        PyRef name = PyRef::steal(unicode(row.name));
-        PyObject* value = name ? PyDict_GetItemWithError(dict, name.get()) : nullptr;
-        if (PyErr_Occurred()) return -1;
-        if (!value) continue;
-        std::string text, error;
-        int64_t number = 0;
-        if (row.scope != OptionScope::function) {
-            PyErr_Format(PyExc_ValueError, "option '%s' holds for the whole process; set it with framejit.config", row.name.data());
-            return -1;
-        }
-        if (!text_of(row, value, text)) return -1;
-        if (!parse_option(row, text, number, error)) {
-            PyErr_Format(PyExc_ValueError, "option %s", error.c_str());
-            return -1;
-        }
-        own[option_of(&row)] = number;
-    }
-    return 0;
+// A value that could be set, for an option that one function may have for itself.
+static bool check_function_option(PyObject* name, PyObject* value) {
+    OptionScope scope = OptionScope::function;
+    const OptionRow* row = find_row(name, &scope);
+    std::string text, error;
+    int64_t unused = 0;
+    if (!row) return false;
+    if (row->scope != OptionScope::function)
+        PyErr_Format(PyExc_ValueError, "option '%s' holds for the whole process; set it with framejit.config", row->name.data());
+    else if (text_of(*row, value, text) && !parse_option(*row, text, unused, error))
+        PyErr_Format(PyExc_ValueError, "option %s", error.c_str());
+    return !PyErr_Occurred();
 }
 
 static PyObject* check_function_options(PyObject*, PyObject* dict) {
     if (!PyDict_Check(dict)) return PyErr_Format(PyExc_TypeError, "options must be a dict, not %.100s", Py_TYPE(dict)->tp_name);
-    OptionScope scope = OptionScope::function;
-    PyObject *key, *value;
+    PyObject *name, *value;
     Py_ssize_t at = 0;
-    while (PyDict_Next(dict, &at, &key, &value))
-        if (!find_row(key, &scope)) return nullptr;
-    FunctionOptions unused;
-    if (function_options(dict, unused) < 0) return nullptr;
+    while (PyDict_Next(dict, &at, &name, &value))
+        if (!check_function_option(name, value)) return nullptr;
     Py_RETURN_NONE;
 }
 

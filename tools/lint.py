@@ -31,7 +31,7 @@ FENCES = (
 PRIVATE = re.compile(r"/work/|/root/|/home/\w|/opt/wheels|\.\./shared\b")
 ROW = re.compile(r"\b([A-Z][A-Z_]+)\(\s*(\w+)")
 # How code names a row of each macro; other macros are found by the row's word with any prefix (op_add, do_LoadFast, BreakCode::item).
-ROW_USE = {"OPTION": r"\bOption::{0}\b|get_option\(\"{0}\"\)", "LOG_TOPIC": r"\bLogTopic::{0}\b", "DUMP_STAGE": r"\bDumpStage::{0}\b"}
+ROW_USE = {"OPTION": r"\bOption::{0}\b|\"{0}\"", "LOG_TOPIC": r"\bLogTopic::{0}\b", "DUMP_STAGE": r"\bDumpStage::{0}\b"}
 
 
 class Tree:

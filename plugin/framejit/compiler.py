@@ -86,6 +86,11 @@ def _prepare_torch():
             _torch_is_ready = True
 
 
+def _is_compiled(target):
+    """What make_callable returned, for a function or for a bound method."""
+    return isinstance(target, (_C.CompiledFunction, _C.CompiledMethod))
+
+
 def _is_module(target):
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(target, torch.nn.Module)
@@ -101,7 +106,7 @@ def _compile_class(target, options):
 
 def _python_function(target):
     """A Python function or bound method that does what calling `target` does."""
-    if isinstance(target, _C.CompiledFunction):
+    if _is_compiled(target):
         return target.__wrapped__
     if isinstance(target, types.FunctionType):
         return target
@@ -122,7 +127,7 @@ def _python_function(target):
 
 def compiled_callables(target):
     """The engine's callables behind what compile() returned: one, or those of the compiled parts of a module."""
-    if isinstance(target, _C.CompiledFunction):
+    if _is_compiled(target):
         return [target]
     if isinstance(target, types.MethodType):
         return compiled_callables(target.__func__)
@@ -130,7 +135,7 @@ def compiled_callables(target):
         return compiled_callables(target.__dict__.get("__call__"))
     if _is_module(target):
         found = [m.__dict__.get("_compiled_call_impl") for m in target.modules()]
-        return [c for c in found if isinstance(c, _C.CompiledFunction)]
+        return [c for c in found if _is_compiled(c)]
     return []
 
 
@@ -178,12 +183,12 @@ class disabled(contextlib.ContextDecorator):
 def disable(target):
     """A module: takes compile() back. A function: a version that always runs eager, and ends the graph of a compiled caller."""
     if _is_module(target):
-        if isinstance(target.__dict__.get("_compiled_call_impl"), _C.CompiledFunction):
+        if _is_compiled(target.__dict__.get("_compiled_call_impl")):
             del target._compiled_call_impl
         return target
     if not callable(target):
         raise TypeError(f"framejit.disable() takes a function or a module, not {type(target).__name__}")
-    function = target.__wrapped__ if isinstance(target, _C.CompiledFunction) else target
+    function = target.__wrapped__ if _is_compiled(target) else target
 
     @functools.wraps(function, updated=())
     def eager(*args, **kwargs):

@@ -78,12 +78,20 @@ def milliseconds(value):
     return "-" if value is None else f"{value:.3g}" if value < 10 else f"{value:.0f}"
 
 
-def region_cells(region):
+def region_place(region, function):
+    """Lines; before them the name of the function when the graph lies in one that the compiled function calls."""
+    inner = region.get("function", function["name"])
+    if inner.endswith("._call_impl"):
+        return "call"       # of a module, with its hooks: lines in torch's own source say nothing
+    return ("" if inner == function["name"] else inner + ":") + f"{region['line_from']}-{region['line_to']}"
+
+
+def region_cells(region, function):
     """One row of the table of graphs: header -> text. The page and the text show the same columns."""
     eager, compiled = region["eager_ms"], region["compiled_ms"]
     calls = region["break_even_calls"]
     return {
-        "graph": str(region["id"]), "lines": f"{region['line_from']}-{region['line_to']}", "operators": str(region["ops"]),
+        "graph": str(region["id"]), "lines": region_place(region, function), "operators": str(region["ops"]),
         "fused": str(region["fused_ops"]), "kernels": str(region["kernels"]), "by torch": str(region["externs"]),
         "variants": str(region["entries"]), "record ms": milliseconds(region["record_ms"]), "compile ms": milliseconds(region["compile_ms"]),
         "eager ms": milliseconds(eager), "compiled ms": milliseconds(compiled),
@@ -126,11 +134,13 @@ def _function_lines(function):
     kinds = ", ".join(f"{calls[kind]} {kind}" for kind in ("compiled", "eager", "recorded") if calls[kind])
     yield [(f"  {plural(calls['total'], 'call')}" + (f": {kinds}" if kinds else ""), "")]
     if function["regions"]:
-        yield from _table([region_cells(region) for region in function["regions"]])
+        yield from _table([region_cells(region, function) for region in function["regions"]])
     for row in function["breaks"]:
         yield from _break_lines(row)
     for row in function["recompiles"]:
         yield _recompile_line(row)
+    for row in function.get("eager", ()):
+        yield [("  eager ", "bad"), (place(row), "title"), (f"  {row['why']}", ""), (f"  ({plural(row['count'], 'time')})", "dim")]
 
 
 def lines(report):

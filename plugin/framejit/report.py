@@ -19,38 +19,41 @@ def _pick(row, keys):
     return {key: row[key] for key in keys}
 
 
-def _named(row):
-    """Name and place of a function. A module is called by its class: what is compiled is torch's own `_call_impl`, the same for all."""
-    target = row.get("target")
+def _forward_of(target):
+    """A module is shown by its class and its `forward`: what is compiled is torch's own `_call_impl`, the same for all modules."""
     module = getattr(target, "__self__", None)
     if module is None or getattr(target, "__name__", "") != "_call_impl":
-        return _pick(row, FUNCTION)
-    forward = inspect.unwrap(type(module).forward)
-    code = getattr(forward, "__code__", None)
-    place = {"file": code.co_filename, "line": code.co_firstlineno} if code else _pick(row, ("file", "line"))
+        return {}
+    code = getattr(inspect.unwrap(type(module).forward), "__code__", None)
+    place = {"file": code.co_filename, "line": code.co_firstlineno} if code else {}
     return {"name": type(module).__qualname__, **place}
 
 
+def _schema(row):
+    return {
+        **_pick(row, FUNCTION),
+        "calls": _pick(row["calls"], CALLS),
+        "regions": [_pick(r, REGION) for r in row["regions"]],
+        "breaks": [_pick(b, BREAK) for b in row["breaks"]],
+        "recompiles": [_pick(r, RECOMPILE) for r in row["recompiles"]],
+    }
+
+
 class Report:
-    """Made by framejit.report(). `print(report)` shows it; `functions` are the rows of the schema."""
+    """Made by framejit.report(). `print(report)` shows it; `functions` are the engine's rows: the schema, and what texts use beyond it:
+    `eager` (why a stretch stays eager), the function a region lies in, `ops_outside` (operators seen that no graph holds)."""
 
     def __init__(self, rows):
-        self.functions = [{
-            **_named(row),
-            "calls": _pick(row["calls"], CALLS),
-            "regions": [_pick(r, REGION) for r in row["regions"]],
-            "breaks": [_pick(b, BREAK) for b in row["breaks"]],
-            "recompiles": [_pick(r, RECOMPILE) for r in row["recompiles"]],
-        } for row in rows]
-        # Operators that a recording saw but that no graph holds, such as the one that made it end. Not part of a function's row.
-        self._ops_outside = sum(row.get("ops_outside", 0) for row in rows)
+        self.functions = [{**row, **_forward_of(row.get("target"))} for row in rows]
+        self._dictionary = [_schema(row) for row in self.functions]
 
     @classmethod
     def from_dict(cls, saved):
         """A report from what to_dict() gave."""
-        report = cls(saved["functions"])
-        report._ops_outside = saved["totals"]["ops_total"] - saved["totals"]["ops_captured"]
-        return report
+        rows = [dict(row) for row in saved["functions"]]
+        if rows:
+            rows[0]["ops_outside"] = saved["totals"]["ops_total"] - saved["totals"]["ops_captured"]
+        return cls(rows)
 
     def _all(self, key):
         return [row for function in self.functions for row in function[key]]
@@ -79,11 +82,12 @@ class Report:
     def totals(self):
         """Sums: graphs and break places are counted, recompiles summed up."""
         captured = sum(region["ops"] for region in self.graphs)
+        outside = sum(row.get("ops_outside", 0) for row in self.functions)
         return {"graphs": len(self.graphs), "breaks": len(self.breaks), "recompiles": sum(r["count"] for r in self.recompiles),
-                "ops_captured": captured, "ops_total": captured + self._ops_outside}
+                "ops_captured": captured, "ops_total": captured + outside}
 
     def to_dict(self):
-        return {"functions": self.functions, "totals": self.totals}
+        return {"functions": self._dictionary, "totals": self.totals}
 
     def text(self, color=None):
         """The report as text. color: None means when stdout is a terminal and rich is installed."""

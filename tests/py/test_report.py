@@ -75,6 +75,26 @@ def test_other_answers(changes, said):
     assert said in str(Report([row(**changes)]))
 
 
+def test_what_stays_eager_is_said_but_not_in_the_schema(tmp_path):
+    note = dict(why="the recompile limit (8) is reached", file=HERE, line=LINE, count=3)
+    report = Report([row(eager=[note], regions=[dict(REGION_ROW, function="inner")])])
+    report.to_html(str(tmp_path / "page.html"))
+    for text in (str(report), (tmp_path / "page.html").read_text()):
+        assert "the recompile limit (8) is reached" in text and "inner:10-14" in text
+    assert "eager" not in report.to_dict()["functions"][0] and "function" not in report.to_dict()["functions"][0]["regions"][0]
+
+
+def test_a_module_is_shown_by_its_forward():
+    torch = pytest.importorskip("torch")
+
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            return x
+    [function] = Report([row(target=Net()._call_impl)]).to_dict()["functions"]
+    assert function["name"].endswith("Net") and function["file"] == HERE
+    assert function["line"] == Net.forward.__code__.co_firstlineno
+
+
 def test_an_empty_report():
     assert "nothing was compiled" in str(Report([])) and "0 graphs" in repr(Report([]))
 
