@@ -308,6 +308,41 @@ def test_an_address_that_came_back_is_another_object():
         pytest.skip("this allocator never used an address again")
 
 
+def test_an_attribute_at_the_same_address():
+    """The dict's tag moves, the pointer in it does not, and yet the value is another one."""
+    node = Node()
+    node.a = float("1.5")
+    b = Builder()
+    b.row("Value", b.attr(b.slot(0), "a"), 1.5)
+    guards = b.build()
+    addresses = set()
+    for i in range(100):
+        addresses.add(id(node.a))
+        node.a = None
+        node.a = float("1.5") if i % 2 else float("2.5")
+        assert guards.check((node,)) == (i % 2 == 1)
+    if len(addresses) == 100:
+        pytest.skip("this allocator never used an address again")
+
+
+def test_identity_is_not_the_address():
+    node = Node()
+    b = Builder()
+    b.row("Identity", b.slot(0), node)
+    guards = b.build()
+    b.rows.clear()
+    assert guards.check((node,))
+    address = id(node)
+    del node
+    kept = []
+    for _ in range(1000):
+        kept.append(Node())
+        assert not guards.check((kept[-1],))
+        if id(kept[-1]) == address:
+            return
+    pytest.skip("this allocator never used the address again")
+
+
 def test_closures_with_floats_at_the_same_address():
     def make(s):
         return lambda x: x * s
