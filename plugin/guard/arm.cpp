@@ -75,14 +75,10 @@ private:
         PyObject* parent = now_.value[s.parent];
         if (!parent) return true;  // absent, because its parent is
         switch (s.kind) {
-        case SourceKind::Dict:
-            type_word(s.parent);
+        case SourceKind::Dict:  // another class of the object keeps its dict in the same place
             if (PyObject** slot = dict_slot(parent)) add_word(slot);
             return true;
-        case SourceKind::Item:
-            if (PyDict_Check(parent)) return tag_word(s.parent);
-            type_word(s.parent);
-            return true;
+        case SourceKind::Item: return !PyDict_Check(parent) || tag_word(s.parent);
         case SourceKind::TypeOf: type_word(s.parent); return true;
         case SourceKind::TypeLookup:
             if (PyType_Check(parent)) return class_version(reinterpret_cast<PyTypeObject*>(parent));

@@ -1,5 +1,5 @@
 // _GuardSet(sources, guards, names, wanted=())
-//   sources: tuples (kind, parent, key, index), numbered from 1; parent 0: none
+//   sources: tuples (kind, parent, key, index), numbered from 1; parent 0: none; key of arithmetic: the number of the other operand, or 0
 //   guards:  tuples (kind, source, expected, n); for Tensor, expected is an example tensor
 //   names:   names of the slots
 // check(slots) -> bool, values() -> tuple, explain(slots) -> (guard, source, expected, got) or None, dead(), disarm(), release(), counts(),
@@ -57,6 +57,8 @@ bool parse_sources(PyObject* rows, Sources& out, std::vector<int>& numbers) {
             numbers.push_back(out.slot(index));
         else if (kind == SourceKind::Const)
             numbers.push_back(out.constant(key));
+        else if (kind == SourceKind::Binary || kind == SourceKind::Compare || kind == SourceKind::Unary)
+            numbers.push_back(out.combine(kind, numbers.at(size_t(parent)), numbers.at(PyLong_AsSize_t(key)), index));
         else
             numbers.push_back(out.child(kind, numbers.at(size_t(parent)), key == null_marker ? nullptr : key, index));
     }

@@ -1,4 +1,4 @@
-// Arguments of a call -> slots of a frame at entry, as CPython binds them.
+// Arguments of a call -> slots of a frame at entry, as CPython binds them. Slot -1 is the function.
 #pragma once
 #include "plugin/replay/callable.h"
 
@@ -6,11 +6,12 @@ namespace framejit {
 
 class BoundArguments {
 public:
-    explicit BoundArguments(const CompiledFunction& of) : of_(of), own_(of.self && of.positional), slots_(room_) {
-        if (of.slots > kInline) slots_ = new PyObject*[size_t(of.slots)];
+    explicit BoundArguments(const CompiledFunction& of) : of_(of), own_(of.self && of.positional), slots_(room_ + 1) {
+        if (of.slots > kInline) slots_ = new PyObject*[size_t(of.slots) + 1] + 1;
+        slots_[-1] = of.function;
     }
     ~BoundArguments() {
-        if (slots_ != room_) delete[] slots_;
+        if (slots_ != room_ + 1) delete[] (slots_ - 1);
     }
     BoundArguments(const BoundArguments&) = delete;
     BoundArguments& operator=(const BoundArguments&) = delete;
@@ -30,7 +31,7 @@ private:
     const int own_;  // 1: a bound method's object is slot 0
     PyObject** slots_;
     PyRef tuple_, dict_;  // *args and **kwargs
-    PyObject* room_[kInline];
+    PyObject* room_[kInline + 1];
 };
 
 }  // namespace framejit

@@ -33,8 +33,8 @@ PyObject* make_callable(PyObject* target, PyObject* options);  // TypeError for 
 CompiledFunction* as_compiled(PyObject*);                      // null: something else
 
 // slots: as in a frame at entry, borrowed for the call: arguments (plain, also those that the code will move into cells), *args tuple,
-// **kwargs dict, null for other locals, then the closure's cells for the free variables. The result is new, or null with a Python error.
-// *handled false: nothing was done and nothing is set.
+// **kwargs dict, null for other locals, then the closure's cells for the free variables. slots[-1] is the function. The result is new, or
+// null with a Python error. *handled false: nothing was done and nothing is set.
 PyObject* call_region(CompiledFunction*, PyObject* const* slots, bool* handled);
 // No region served: `callable` (the target) is to be called, recorded or not.
 PyObject* call_slow(CompiledFunction*, PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames);

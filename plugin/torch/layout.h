@@ -13,6 +13,7 @@ struct Layout {
     int data = 0, bytes = 0;         // in StorageImpl
     int flag = 0, grad_fn = 0;       // in AutogradMeta
     int tangent = 0;                 // in AutogradMeta: set for a dual tensor of forward-mode differentiation
+    const void* plain_meta = nullptr;  // the class (vtable) of an AutogradMeta that belongs to no view
 };
 inline constexpr int kInlineDims = 5;
 extern Layout layout;

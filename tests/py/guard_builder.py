@@ -35,6 +35,10 @@ class Builder:
     def at(self, parent, index):
         return self.source("Item", parent, NULL, index)
 
+    def cell(self, function, index=0):
+        """What the function's closure holds."""
+        return self.source("CellValue", self.source("ClosureCell", function, NULL, index))
+
     def row(self, kind, source, expected=None, n=0):
         self.rows.append((kind, source, expected, n))
 
@@ -67,9 +71,11 @@ def resolve(builder, source, slots):
         return NULL
     if kind == "Attr":
         return getattr(p, key, NULL)
-    if kind == "Cell":
+    if kind == "ClosureCell":
         is_function = isinstance(p, types.FunctionType) and p.__closure__ and index < len(p.__closure__)
-        return p.__closure__[index].cell_contents if is_function else NULL
+        return p.__closure__[index] if is_function else NULL
+    if kind == "CellValue":
+        return p.cell_contents if isinstance(p, types.CellType) else NULL
     if kind == "Default":
         is_function = isinstance(p, types.FunctionType) and p.__defaults__ and index < len(p.__defaults__)
         return p.__defaults__[index] if is_function else NULL

@@ -1,6 +1,7 @@
 """Every way to change Python state that a guard depends on is noticed, armed or not; what changes nothing is not."""
 
 import collections
+import contextvars
 import types
 
 import pytest
@@ -335,8 +336,6 @@ def test_function(change):
 @pytest.mark.parametrize(
     "kind, key, index, value, change",
     [
-        ("Cell", NULL, 0, 1, lambda o: o.put(2)),
-        ("Cell", NULL, 0, 1, lambda o: setattr(o.f.__closure__[0], "cell_contents", 1.0)),
         ("Default", NULL, 0, 1, lambda o: setattr(o.f, "__defaults__", (7,))),
         ("KwDefault", "z", 0, 2, lambda o: o.f.__kwdefaults__.__setitem__("z", 9)),
         ("KwDefault", "z", 0, 2, lambda o: setattr(o.f, "__kwdefaults__", {"z": 9})),
@@ -344,6 +343,39 @@ def test_function(change):
 )
 def test_function_contents(kind, key, index, value, change):
     expect_noticed(make_function, lambda b, self, o: b.row("Value", b.source(kind, b.attr(self, "f"), key, index), value), change)
+
+
+@pytest.mark.parametrize("change", [lambda o: o.put(2), lambda o: setattr(o.f.__closure__[0], "cell_contents", 1.0), lambda o: setattr(o, "f", len)])
+def test_closure(change):
+    expect_noticed(make_function, lambda b, self, o: b.row("Value", b.cell(b.attr(self, "f")), 1), change)
+
+
+def test_context_variable():
+    variable = contextvars.ContextVar("v")
+    b = Builder()
+    b.row("Value", b.source("ContextVar", b.const(variable)), 1)
+    absent = Builder()
+    absent.row("Missing", absent.source("ContextVar", absent.const(variable)))
+    guards, unset = b.build(), absent.build()
+    assert unset.check(()) and not guards.check(())
+    token = variable.set(1)
+    assert guards.check(()) and guards.check(()) and not unset.check(())
+    variable.set(2)
+    assert not guards.check(())
+    variable.reset(token)
+    assert unset.check(())
+
+
+def test_present():
+    obj = types.SimpleNamespace(a=1)
+    b = Builder()
+    b.row("Present", b.attr(b.slot(0), "a"))
+    guards = b.build()
+    assert guards.check((obj,)) and guards.check((obj,))
+    obj.a = [1]
+    assert guards.check((obj,)) and guards.check((obj,))
+    del obj.a
+    assert not guards.check((obj,)) and guards.explain((obj,))[0] == "Present"
 
 
 def test_cell_in_a_slot():

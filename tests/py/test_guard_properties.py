@@ -1,6 +1,7 @@
 """Armed and full evaluation agree after any history of changes, and both agree with Python's own reading of the sources."""
 
 import gc
+import struct
 import sys
 import types
 import weakref
@@ -155,7 +156,7 @@ def record(b, source, value, random):
     elif isinstance(value, types.FunctionType):
         if random.random() < 0.5:
             b.row("Function", source, value)
-        record(b, b.source("Cell", source, NULL, 0), value.__closure__[0].cell_contents, random)
+        record(b, b.cell(source), value.__closure__[0].cell_contents, random)
         record(b, b.source("KwDefault", source, "c"), value.__kwdefaults__["c"], random)
         if value.__defaults__:
             record(b, b.source("Default", source, NULL, 0), value.__defaults__[0], random)
@@ -204,6 +205,63 @@ def test_instances_in_turn(random):
         agree(b, guards, (worlds[i].root,))
 
 
+BINARY = dict(enumerate("+ & // << @ * % | ** >> - / ^".split()))
+COMPARE = dict(enumerate("< <= == != > >=".split()))
+UNARY = ("-x", "+x", "~x", "not x", "bool(x)", "int(x)", "float(x)", "abs(x)")
+NUMBERS = st.one_of(st.integers(-8, 8), st.booleans(), st.sampled_from((0.0, -0.0, 1.5, float("inf"), float("nan"))), st.sampled_from(("a", None)))
+
+
+def python(text, **names):
+    used = [v for name, v in names.items() if name in text.split() or f"({name})" in text or text[1:] == name]
+    if any(not isinstance(v, (int, float)) for v in used):
+        return NULL
+    try:
+        return eval(text, {}, names)
+    except (ArithmeticError, TypeError, ValueError):
+        return NULL
+
+
+def exactly(value):
+    return type(value), struct.pack("d", value) if isinstance(value, float) else value
+
+
+@settings(deadline=None)
+@given(NUMBERS, NUMBERS, NUMBERS, NUMBERS)
+def test_arithmetic_is_pythons(x, y, other_x, other_y):
+    """Symbolic numbers: what Python computes from the arguments, and nothing where Python raises."""
+    b = Builder(("x", "y"))
+    left, right = b.slot(0), b.slot(1)
+    texts = {}
+    for i, op in BINARY.items():
+        texts[b.source("Binary", left, right, i)] = f"x {op} y"
+        texts[b.source("Binary", left, right, i + 13)] = f"x {op} y"
+    for i, op in COMPARE.items():
+        texts[b.source("Compare", left, right, i)] = f"x {op} y"
+    for i, text in enumerate(UNARY):
+        texts[b.source("Unary", left, 0, i)] = text
+    for source, text in texts.items():
+        value = python(text, x=x, y=y)
+        b.row("Missing", source) if value is NULL else b.row("Value", source, value)
+    guards = b.build()
+    assert guards.explain((x, y)) is None
+    assert guards.check((x, y)) and guards.check((x, y))
+    first = [exactly(python(text, x=x, y=y)) for text in texts.values()]
+    second = [exactly(python(text, x=other_x, y=other_y)) for text in texts.values()]
+    assert guards.check((other_x, other_y)) == (first == second)
+
+
+def test_lengths_as_numbers():
+    b = Builder(("items",))
+    length = b.source("Len", b.slot(0))
+    b.row("Value", b.source("Compare", length, b.const(2), 4), True)
+    guards = b.build()
+    assert guards.path(len(b.sources)) == "(len(items) > 2)"
+    for items in ([1, 2, 3], (1, 2, 3), {1, 2, 3}, "abcd", {1: 1, 2: 2, 3: 3}):
+        assert guards.check((items,))
+    for items in ([1], (), 5, None):
+        assert not guards.check((items,))
+
+
 def test_instances_of_a_class_do_not_thrash():
     def make():
         node = Node()
@@ -250,6 +308,41 @@ def test_an_address_that_came_back_is_another_object():
         pytest.skip("this allocator never used an address again")
 
 
+def test_an_attribute_at_the_same_address():
+    """The dict's tag moves, the pointer in it does not, and yet the value is another one."""
+    node = Node()
+    node.a = float("1.5")
+    b = Builder()
+    b.row("Value", b.attr(b.slot(0), "a"), 1.5)
+    guards = b.build()
+    addresses = set()
+    for i in range(100):
+        addresses.add(id(node.a))
+        node.a = None
+        node.a = float("1.5") if i % 2 else float("2.5")
+        assert guards.check((node,)) == (i % 2 == 1)
+    if len(addresses) == 100:
+        pytest.skip("this allocator never used an address again")
+
+
+def test_identity_is_not_the_address():
+    node = Node()
+    b = Builder()
+    b.row("Identity", b.slot(0), node)
+    guards = b.build()
+    b.rows.clear()
+    assert guards.check((node,))
+    address = id(node)
+    del node
+    kept = []
+    for _ in range(1000):
+        kept.append(Node())
+        assert not guards.check((kept[-1],))
+        if id(kept[-1]) == address:
+            return
+    pytest.skip("this allocator never used the address again")
+
+
 def test_closures_with_floats_at_the_same_address():
     def make(s):
         return lambda x: x * s
@@ -257,7 +350,7 @@ def test_closures_with_floats_at_the_same_address():
     b = Builder()
     f = b.slot(0)
     b.row("Type", f, types.FunctionType)
-    b.row("Value", b.source("Cell", f), 0.5)
+    b.row("Value", b.cell(f), 0.5)
     guards = b.build()
     for i in range(100):
         assert guards.check((make(float("0.5") if i % 2 else float("0.7")),)) == (i % 2 == 1)
