@@ -72,7 +72,9 @@ Type type_of(const OpDef& op, std::span<const Ref> in, const Attrs& at, DType dt
         return {op.dtype.fn(in, at, dtype), op.shape.fn(in, at, shape)};
     } catch (const GraphError& e) {
         throw GraphError(std::string(op.name) + ": " + e.what());
-    } catch (const std::out_of_range&) { throw GraphError(std::string(op.name) + ": no such dimension"); }
+    } catch (const std::out_of_range&) {
+        throw GraphError(std::string(op.name) + ": no such dimension");
+    }
 }
 
 }  // namespace

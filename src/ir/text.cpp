@@ -196,7 +196,9 @@ private:
         try {
             if (op == &op_extern) return graph_.extern_call(calls_[next_call], std::move(in));
             return graph_.make(*op, std::move(in), std::move(at), d, shape);
-        } catch (const GraphError& e) { bad(e.what()); }
+        } catch (const GraphError& e) {
+            bad(e.what());
+        }
     }
 
     std::string_view text_;

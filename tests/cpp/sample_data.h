@@ -15,7 +15,8 @@ inline Memory random_memory(DType d, const Shape& shape, double lo, double hi, u
     std::uniform_real_distribution<double> uniform(lo, hi);
     Memory m(size_t(numel(shape)) * size_of(d));
     ScalarEmitter e;
-    for (int64_t i = 0; i < numel(shape); i++) store_scalar(m.data(), d, i, e.narrow(e.cast(ScalarEmitter::real(Ty::f64, uniform(random)), reg(d)), d));
+    for (int64_t i = 0; i < numel(shape); i++)
+        store_scalar(m.data(), d, i, e.narrow(e.cast(ScalarEmitter::real(Ty::f64, uniform(random)), reg(d)), d));
     return m;
 }
 

@@ -11,7 +11,9 @@ namespace {
 std::string parse_error(std::string_view text) {
     try {
         parse(text);
-    } catch (const GraphError& e) { return e.what(); }
+    } catch (const GraphError& e) {
+        return e.what();
+    }
     return "no error";
 }
 
@@ -39,7 +41,8 @@ BOOST_AUTO_TEST_CASE(calls_windows_and_outputs_round_trip) {
 
 BOOST_AUTO_TEST_CASE(numbers_round_trip) {
     Graph g;
-    for (double v : {0.1, -0.0, 1e-310, 1.0 / 3, double(INFINITY), -double(INFINITY), double(NAN)}) g.outputs.push_back({g.scalar(v, DType::f64)});
+    for (double v : {0.1, -0.0, 1e-310, 1.0 / 3, double(INFINITY), -double(INFINITY), double(NAN)})
+        g.outputs.push_back({g.scalar(v, DType::f64)});
     g.outputs.push_back({g.integer(INT64_MIN, DType::i64)});
     const Graph back = parse(print(g));
     BOOST_TEST(print(back) == print(g));
@@ -68,9 +71,9 @@ BOOST_AUTO_TEST_CASE(errors_name_the_line) {
 BOOST_AUTO_TEST_CASE(bad_operands_are_refused) {
     Graph g;
     Ref x = g.input(DType::f32, {2, 3}, {3, 1}), y = g.input(DType::f32, {4}, {1}), i = g.input(DType::i64, {2, 3}, {3, 1});
-    BOOST_CHECK_THROW(g.op("add", {x, y}), GraphError);    // shapes
-    BOOST_CHECK_THROW(g.op("add", {x, i}), GraphError);    // dtypes
-    BOOST_CHECK_THROW(g.op("exp", {i}), GraphError);       // integers do not float
+    BOOST_CHECK_THROW(g.op("add", {x, y}), GraphError);  // shapes
+    BOOST_CHECK_THROW(g.op("add", {x, i}), GraphError);  // dtypes
+    BOOST_CHECK_THROW(g.op("exp", {i}), GraphError);     // integers do not float
     BOOST_CHECK_THROW(g.op("bit_and", {x, x}), GraphError);
     BOOST_CHECK_THROW(g.op("view", {x}, {{5}, {}}), GraphError);
     BOOST_CHECK_THROW(g.op("expand", {x}, {{2, 4}, {}}), GraphError);

@@ -68,7 +68,8 @@ BOOST_AUTO_TEST_CASE(put_writes_a_slice_and_nothing_else) {
     for (int64_t step : {1, 2, 3, -1, -2})
         for (int64_t start = 0; start < 7; start++) {
             const int64_t length = step > 0 ? (7 - start + step - 1) / step : start / -step + 1;
-            const auto got = read_from({7}, [&](rules::Build b, Ref x) { return b.put(x, 0, start, step, b.neg(b.slice(x, 0, start, length, step))); });
+            const auto got =
+                read_from({7}, [&](rules::Build b, Ref x) { return b.put(x, 0, start, step, b.neg(b.slice(x, 0, start, length, step))); });
             std::vector<int64_t> want{0, 1, 2, 3, 4, 5, 6};
             for (int64_t k = 0; k < length; k++) want[start + k * step] *= -1;
             BOOST_TEST(got == want, boost::test_tools::per_element());

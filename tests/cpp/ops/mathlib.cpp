@@ -19,11 +19,12 @@ struct FunctionRow {
     double ulps;
 };
 constexpr FunctionRow kFunctions[] = {
-    {"exp", mathlib::exp, std::exp, 1},      {"exp2", mathlib::exp2, std::exp2, 1},   {"expm1", mathlib::expm1, std::expm1, 1.5}, {"log", mathlib::log, std::log, 1},
-    {"log2", mathlib::log2, std::log2, 1.6}, {"log10", mathlib::log10, std::log10, 2}, {"log1p", mathlib::log1p, std::log1p, 1.6}, {"sin", mathlib::sin, std::sin, 2.1},
-    {"cos", mathlib::cos, std::cos, 2.2},    {"tan", mathlib::tan, std::tan, 3.5},    {"asin", mathlib::asin, std::asin, 3},      {"acos", mathlib::acos, std::acos, 3},
-    {"atan", mathlib::atan, std::atan, 2.6}, {"sinh", mathlib::sinh, std::sinh, 3.2}, {"cosh", mathlib::cosh, std::cosh, 2.8},    {"tanh", mathlib::tanh, std::tanh, 5},
-    {"erf", mathlib::erf, std::erf, 5},
+    {"exp", mathlib::exp, std::exp, 1},         {"exp2", mathlib::exp2, std::exp2, 1},   {"expm1", mathlib::expm1, std::expm1, 1.5},
+    {"log", mathlib::log, std::log, 1},         {"log2", mathlib::log2, std::log2, 1.6}, {"log10", mathlib::log10, std::log10, 2},
+    {"log1p", mathlib::log1p, std::log1p, 1.6}, {"sin", mathlib::sin, std::sin, 2.1},    {"cos", mathlib::cos, std::cos, 2.2},
+    {"tan", mathlib::tan, std::tan, 3.5},       {"asin", mathlib::asin, std::asin, 3},   {"acos", mathlib::acos, std::acos, 3},
+    {"atan", mathlib::atan, std::atan, 2.6},    {"sinh", mathlib::sinh, std::sinh, 3.2}, {"cosh", mathlib::cosh, std::cosh, 2.8},
+    {"tanh", mathlib::tanh, std::tanh, 5},      {"erf", mathlib::erf, std::erf, 5},
 };
 
 double ulp(float at) {
@@ -79,17 +80,21 @@ BOOST_AUTO_TEST_CASE(erf_and_tanh_reach_one) {
 }
 
 BOOST_AUTO_TEST_CASE(power_follows_C_at_every_edge) {
-    const float values[] = {0.0f, -0.0f, 1, -1, INFINITY, -INFINITY, NAN, 2, -2, 0.5f, -0.5f, 3, -3, 1e-45f, -1e30f, 2.5f, -2.5f, 16777217.0f, 1e30f};
+    const float values[] = {0.0f,  -0.0f, 1,  -1,     INFINITY, -INFINITY, NAN,   2,           -2,   0.5f,
+                            -0.5f, 3,     -3, 1e-45f, -1e30f,   2.5f,      -2.5f, 16777217.0f, 1e30f};
     ScalarEmitter e;
     for (float x : values)
         for (float y : values) {
             const float want = float(std::pow(double(x), double(y)));
             const float got = float(mathlib::power(e, ScalarEmitter::real(Ty::f32, x), ScalarEmitter::real(Ty::f32, y)).f);
-            const bool same = std::isnan(want) ? std::isnan(got) : std::fabs(double(got) - want) <= ulp(want) && std::signbit(got) == std::signbit(want);
+            const bool same =
+                std::isnan(want) ? std::isnan(got) : std::fabs(double(got) - want) <= ulp(want) && std::signbit(got) == std::signbit(want);
             BOOST_TEST((same || got == want), x << " ** " << y << " = " << got << ", not " << want);
             const float angle = float(std::atan2(double(x), double(y)));
             const float ours = float(mathlib::atan2(e, ScalarEmitter::real(Ty::f32, x), ScalarEmitter::real(Ty::f32, y)).f);
-            const bool near = std::isnan(angle) ? std::isnan(ours) : std::fabs(double(ours) - angle) <= 3 * ulp(angle) && std::signbit(ours) == std::signbit(angle);
+            const bool near = std::isnan(angle)
+                                  ? std::isnan(ours)
+                                  : std::fabs(double(ours) - angle) <= 3 * ulp(angle) && std::signbit(ours) == std::signbit(angle);
             BOOST_TEST(near, "atan2(" << x << ", " << y << ") = " << ours << ", not " << angle);
         }
 }

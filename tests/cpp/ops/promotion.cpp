@@ -11,9 +11,10 @@ struct PairRow {
     DType a, b, together;
 };
 constexpr PairRow kPairs[] = {
-    {DType::b1, DType::u8, DType::u8},     {DType::b1, DType::f16, DType::f16},    {DType::u8, DType::i8, DType::i16},    {DType::u8, DType::i16, DType::i16},
-    {DType::u8, DType::i64, DType::i64},   {DType::i8, DType::i32, DType::i32},    {DType::i64, DType::f16, DType::f16},  {DType::i32, DType::bf16, DType::bf16},
-    {DType::f16, DType::bf16, DType::f32}, {DType::bf16, DType::f32, DType::f32},  {DType::f32, DType::f64, DType::f64},  {DType::u8, DType::u8, DType::u8},
+    {DType::b1, DType::u8, DType::u8},     {DType::b1, DType::f16, DType::f16},    {DType::u8, DType::i8, DType::i16},
+    {DType::u8, DType::i16, DType::i16},   {DType::u8, DType::i64, DType::i64},    {DType::i8, DType::i32, DType::i32},
+    {DType::i64, DType::f16, DType::f16},  {DType::i32, DType::bf16, DType::bf16}, {DType::f16, DType::bf16, DType::f32},
+    {DType::bf16, DType::f32, DType::f32}, {DType::f32, DType::f64, DType::f64},   {DType::u8, DType::u8, DType::u8},
     {DType::b1, DType::b1, DType::b1},     {DType::i16, DType::i16, DType::i16},
 };
 

@@ -65,7 +65,8 @@ void check(const OpDef& op, const Sample& s) {
             const double below = weighted(forward, in, weights);
             real(x, i) = at;
             const double want = (above - below) / (2 * h), got = real(ours[k], i);
-            BOOST_TEST(std::fabs(got - want) <= 1e-5 * std::max(1.0, std::fabs(want)), "operand " << of[k] << ": " << got << ", not " << want);
+            BOOST_TEST(std::fabs(got - want) <= 1e-5 * std::max(1.0, std::fabs(want)),
+                       "operand " << of[k] << ": " << got << ", not " << want);
         }
     }
 }
