@@ -35,7 +35,21 @@ bool generic_getattribute(PyTypeObject* t) {
 PyObject* dict_of(PyObject* o) {
     if (PyModule_Check(o)) return PyModule_GetDict(o);
     PyObject** p = dict_slot(o);
+    if (!p) return nullptr;
+    if (*p || !(Py_TYPE(o)->tp_flags & Py_TPFLAGS_MANAGED_DICT)) return *p;
+    PyRef made = PyRef::steal(PyObject_GenericGetDict(o, nullptr));   // its attributes lie inline; the guards look them up in a dict
+    if (!made) PyErr_Clear();
+    p = dict_slot(o);
     return p ? *p : nullptr;
+}
+bool constant_tuple(PyObject* o) {
+    if (!PyTuple_CheckExact(o) && !PyFrozenSet_CheckExact(o)) return false;
+    if (PyFrozenSet_CheckExact(o)) return PySet_GET_SIZE(o) == 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) {
+        PyObject* x = PyTuple_GET_ITEM(o, i);
+        if (!x || !(immutable(x) || code_like(x) || plain_c_value(x) || constant_tuple(x))) return false;
+    }
+    return true;
 }
 
 }  // namespace framejit

@@ -51,7 +51,7 @@ int Recorder::lookup(PyObject* v, bool report) {
         if (report) hole(v);
         return Unknown;
     }
-    if (code_like(v) || plain_c_value(v)) return Internal;
+    if (code_like(v) || plain_c_value(v) || constant_tuple(v)) return Internal;
     if (Py_REFCNT(v) == 1 || Py_IS_TYPE(v, &PyCell_Type) || PyGen_Check(v) || PyMethod_Check(v) || PyExceptionInstance_Check(v)) {
         make_internal(v);
         return Internal;
@@ -198,7 +198,10 @@ int Recorder::type_lookup(PyTypeObject* t, PyObject* name, PyObject* found) {
     if (!found) guard(GuardKind::Missing, s);
     else if (PyFunction_Check(found)) guard_function(found, s);
     else if (immutable(found)) guard(GuardKind::Value, s, found);
-    else guard(GuardKind::Identity, s, found);
+    else {
+        guard(GuardKind::Identity, s, found);
+        if (!code_like(found) && !plain_c_value(found)) return known_source(s, found);   // a descriptor or value written in Python
+    }
     return s;
 }
 int Recorder::class_attribute(PyObject* o, int shadow, PyObject* name) {

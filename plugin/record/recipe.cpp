@@ -74,6 +74,7 @@ int Recorder::build(PyObject* v) {
         if (*known > 0) return recipe_of(v, *known);
         if (*known == Unknown) fail(std::string("an object of unknown origin outlives the region: ") + Py_TYPE(v)->tp_name);
     } else if (plain_c_value(v)) return add_recipe(v, std::move(r));
+    if (constant_tuple(v) && !identity_.find(v)) return add_recipe(v, std::move(r));
     if (PyFunction_Check(v)) return identity_.find(v) ? build_function(v) : add_recipe(v, std::move(r));
     if (PyCFunction_Check(v)) {
         PyObject* self = PyCFunction_GET_SELF(v);
