@@ -71,7 +71,7 @@ private:
     }
 
     bool source(int i) {
-        const Source& s = layout_.sources[i];
+        const GuardSource& s = layout_.sources[i];
         PyObject* parent = now_.value[s.parent];
         if (!parent) return true;  // absent, because its parent is
         switch (s.kind) {
@@ -212,7 +212,7 @@ bool run(const Layout& layout, const std::vector<Step>& steps, PyObject* const* 
         switch (step.op) {
         case Step::Slot: value[step.a] = slots[step.b]; break;
         case Step::Read: {
-            const Source& source = layout.sources[step.a];
+            const GuardSource& source = layout.sources[step.a];
             value[step.a] = read_source(source, layout.hashes[step.a], value[source.parent], value[source.other], now.made);
             break;
         }

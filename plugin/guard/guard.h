@@ -19,7 +19,7 @@ enum class SourceKind : uint8_t {  // what each one resolves to: source.def
 #undef SOURCE
 };
 const char* name_of(SourceKind);
-struct Source {
+struct GuardSource {
     SourceKind kind = SourceKind::None;
     int parent = 0;
     PyRef key;
@@ -34,14 +34,14 @@ public:
     int constant(PyObject*);
     int child(SourceKind, int parent, PyObject* key = nullptr, int index = 0);
     int combine(SourceKind, int left, int right, int op);  // Binary, Compare, Unary (right 0)
-    const Source& operator[](int i) const { return rows_[i]; }
+    const GuardSource& operator[](int i) const { return rows_[i]; }
     int size() const { return int(rows_.size()); }
     // "self.layers[3].weight"; names: the root code's local names (tuple), for slots
     std::string path(int source, PyObject* names) const;
 
 private:
-    int intern(Source);
-    std::vector<Source> rows_;
+    int intern(GuardSource);
+    std::vector<GuardSource> rows_;
     std::unordered_multimap<uint64_t, int> table_;
 };
 

@@ -39,7 +39,7 @@ struct Reader {
 
     PyObject* read(int i) {
         if (i == 0 || known[i]) return value[i];
-        const Source& source = layout.sources[i];
+        const GuardSource& source = layout.sources[i];
         if (source.kind == SourceKind::Slot)
             value[i] = slots[source.index];
         else

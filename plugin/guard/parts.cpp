@@ -17,7 +17,7 @@ struct Builder {
     int keep(int i) {
         if (i == 0) return 0;
         if (renumbered[i]) return renumbered[i];
-        const Source& s = given[i];
+        const GuardSource& s = given[i];
         int parent = keep(s.parent);
         int kept;
         if (s.kind == SourceKind::Slot)
@@ -39,7 +39,7 @@ struct Builder {
         exported.resize(count);
         out.hashes.resize(count, -1);
         for (size_t i = 0; i < count; ++i) {
-            const Source& s = out.sources[int(i)];
+            const GuardSource& s = out.sources[int(i)];
             bool looks_up = s.kind == SourceKind::Item || s.kind == SourceKind::KwDefault;
             if (looks_up && s.key) out.hashes[i] = PyObject_Hash(s.key.get());
             PyErr_Clear();
@@ -67,7 +67,7 @@ struct Builder {
         return it->second;
     }
 
-    bool is_proven_kind(const Source& s) const {
+    bool is_proven_kind(const GuardSource& s) const {
         switch (place_of(s.kind)) {
         case Place::Live: return false;
         case Place::Keyed: return s.key && proven(s.parent);
@@ -78,7 +78,7 @@ struct Builder {
 
     void place(int i) {
         if (i == 0 || out.homes[i].part >= 0) return;
-        const Source& s = out.sources[i];
+        const GuardSource& s = out.sources[i];
         place(s.parent);
         place(s.other);
         if (!is_proven_kind(s)) {

@@ -6,7 +6,7 @@ namespace framejit::guards {
 namespace {
 
 struct Reading {
-    const Source& source;
+    const GuardSource& source;
     Py_hash_t hash;
     PyObject* parent;
     PyObject* other;
@@ -154,7 +154,7 @@ constexpr SourceRow kSources[] = {
 
 Place place_of(SourceKind kind) { return kSources[int(kind)].place; }
 
-PyObject* read_source(const Source& source, Py_hash_t hash, PyObject* parent, PyObject* other, std::vector<PyRef>& made) {
+PyObject* read_source(const GuardSource& source, Py_hash_t hash, PyObject* parent, PyObject* other, std::vector<PyRef>& made) {
     if (!parent && source.kind != SourceKind::Const) return nullptr;
     return kSources[int(source.kind)].read({source, hash, parent, other, made});
 }

@@ -7,14 +7,14 @@
 namespace framejit {
 namespace {
 
-uint64_t hash_of(const Source& s) {
+uint64_t hash_of(const GuardSource& s) {
     uint64_t hash = s.kind == SourceKind::Const ? reinterpret_cast<uintptr_t>(s.key.get()) : hash_value(s.key.get());
     for (uint64_t part : {uint64_t(s.kind), uint64_t(s.parent), uint64_t(s.index), uint64_t(s.other)})
         hash = (hash ^ part) * 0x9e3779b97f4a7c15;
     return hash;
 }
 
-bool same_source(const Source& a, const Source& b) {
+bool same_source(const GuardSource& a, const GuardSource& b) {
     if (a.kind != b.kind || a.parent != b.parent || a.index != b.index || a.other != b.other) return false;
     if (a.key.get() == b.key.get()) return true;
     return a.kind != SourceKind::Const && a.key && b.key && same_value(a.key.get(), b.key.get());
@@ -52,7 +52,7 @@ int Sources::child(SourceKind kind, int parent, PyObject* key, int index) { retu
 
 int Sources::combine(SourceKind kind, int left, int right, int op) { return intern({kind, left, {}, op, right}); }
 
-int Sources::intern(Source source) {
+int Sources::intern(GuardSource source) {
     uint64_t hash = hash_of(source);
     auto [begin, end] = table_.equal_range(hash);
     for (auto it = begin; it != end; ++it)
@@ -97,8 +97,8 @@ struct Printer {
     }
 
     // module.name for the item of a globals dict, x.name for an item of x.__dict__, x[key] otherwise
-    std::string item(const Source& s) const {
-        const Source& parent = sources[s.parent];
+    std::string item(const GuardSource& s) const {
+        const GuardSource& parent = sources[s.parent];
         if (!s.key) return path(s.parent) + "[" + std::to_string(s.index) + "]";
         if (PyUnicode_Check(s.key.get())) {
             std::string key = text_of(s.key.get());
@@ -112,7 +112,7 @@ struct Printer {
     }
 
     std::string path(int i) const {
-        const Source& s = sources[i];
+        const GuardSource& s = sources[i];
         std::string index = "[" + std::to_string(s.index) + "]";
         switch (s.kind) {
         case SourceKind::None: return "nothing";
@@ -140,8 +140,8 @@ struct Printer {
     }
 
     // The variable as the function's code calls it, when the function is known.
-    std::string closure_name(const Source& cell) const {
-        const Source& function = sources[cell.parent];
+    std::string closure_name(const GuardSource& cell) const {
+        const GuardSource& function = sources[cell.parent];
         PyObject* known = function.kind == SourceKind::Const ? function.key.get() : nullptr;
         if (known && PyFunction_Check(known)) {
             PyRef free = PyRef::steal(PyCode_GetFreevars(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(known))));
@@ -151,8 +151,8 @@ struct Printer {
         return path(cell.parent) + ".closure[" + std::to_string(cell.index) + "]";
     }
 
-    std::string lookup(const Source& s) const {
-        const Source& parent = sources[s.parent];
+    std::string lookup(const GuardSource& s) const {
+        const GuardSource& parent = sources[s.parent];
         bool of_class = parent.kind == SourceKind::TypeOf || parent.kind == SourceKind::Const;
         return (of_class ? path(s.parent) : "type(" + path(s.parent) + ")") + "." + text_of(s.key.get());
     }

@@ -40,7 +40,7 @@ PyObject* raise_break(const Break& b) {
 PyObject* call_region(CompiledFunction* f, PyObject* const* slots, bool* handled) {
     *handled = false;
     if (!enabled || active_recorder || !torch_set_up) return nullptr;
-    Program& program = *program_of(f);
+    FunctionProgram& program = *program_of(f);
     Point& p = *program.entry_point();
     if (p.entries.empty() || !p.entries[0]->plan->exit.returns) return nullptr;
     PyObject* stack[32];   // slot -1 is the function
@@ -69,7 +69,7 @@ PyObject* call_slow(CompiledFunction* f, PyObject* callable, PyObject* const* ar
     bool plain = !enabled || active_recorder || session || traced(PyThreadState_Get());
     if (plain) return PyObject_Vectorcall(callable, args, nargsf, kwnames);
     if (set_up_torch() < 0) return nullptr;
-    Program& program = *program_of(f);
+    FunctionProgram& program = *program_of(f);
     PyRef keep = PyRef::share(reinterpret_cast<PyObject*>(f));
     PyObject* result;
     bool recorded, compiled;

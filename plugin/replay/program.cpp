@@ -10,9 +10,9 @@ std::vector<CompiledFunction*>& compiled_functions() {
 }
 
 namespace {
-void free_program(void* p) { delete static_cast<Program*>(p); }
-int traverse_program(void* p, visitproc visit, void* arg) { return static_cast<Program*>(p)->traverse(visit, arg); }
-void clear_program(void* p) { static_cast<Program*>(p)->clear(); }
+void free_program(void* p) { delete static_cast<FunctionProgram*>(p); }
+int traverse_program(void* p, visitproc visit, void* arg) { return static_cast<FunctionProgram*>(p)->traverse(visit, arg); }
+void clear_program(void* p) { static_cast<FunctionProgram*>(p)->clear(); }
 
 bool option_flag(PyObject* options, const char* name, bool otherwise) {
     PyObject* v = options ? PyDict_GetItemString(options, name) : nullptr;
@@ -25,17 +25,17 @@ std::string utf8(PyObject* o) {
 }
 }  // namespace
 
-Program* program_of(CompiledFunction* f) {
+FunctionProgram* program_of(CompiledFunction* f) {
     if (!f->state) {
-        f->state = new Program(f);
+        f->state = new FunctionProgram(f);
         f->free_state = free_program;
         f->traverse_state = traverse_program;
         f->clear_state = clear_program;
     }
-    return static_cast<Program*>(f->state);
+    return static_cast<FunctionProgram*>(f->state);
 }
 
-Program::Program(CompiledFunction* f) : owner(f) {
+FunctionProgram::FunctionProgram(CompiledFunction* f) : owner(f) {
     options.fullgraph = option_flag(f->options, "fullgraph", false);
     options.self_check = option_flag(f->options, "self_check", option_on(Option::self_check));
     options.recompile_limit = int(option(Option::recompile_limit));
@@ -44,8 +44,8 @@ Program::Program(CompiledFunction* f) : owner(f) {
     entry_ = &point(f->code, 0);
     compiled_functions().push_back(f);
 }
-Program::~Program() { std::erase(compiled_functions(), owner); }
-void Program::clear() {
+FunctionProgram::~FunctionProgram() { std::erase(compiled_functions(), owner); }
+void FunctionProgram::clear() {
     points_.clear();
     sites_.clear();
     breaks_.clear();
@@ -56,7 +56,7 @@ void Program::clear() {
     entry_ = owner->code ? &point(owner->code, 0) : nullptr;
 }
 
-Point& Program::point(PyCodeObject* code, int unit) {
+Point& FunctionProgram::point(PyCodeObject* code, int unit) {
     auto& p = points_[{code, unit}];
     if (!p) {
         p = std::make_unique<Point>();
@@ -66,11 +66,11 @@ Point& Program::point(PyCodeObject* code, int unit) {
     }
     return *p;
 }
-void Program::add_site(PyCodeObject* code, int unit) {
+void FunctionProgram::add_site(PyCodeObject* code, int unit) {
     if (sites_.insert(data_place(code, unit)).second) codes_.push_back(PyRef::share((PyObject*)code));
 }
 
-Entry* Program::find(Point& p, PyObject* const* slots) {
+Entry* FunctionProgram::find(Point& p, PyObject* const* slots) {
     for (size_t i = 0; i < p.entries.size(); ++i) {
         Entry& e = *p.entries[i];
         if (!e.state.matches() || !e.guards.check(slots)) continue;
@@ -87,7 +87,7 @@ Entry* Program::find(Point& p, PyObject* const* slots) {
     return nullptr;
 }
 
-void Program::note_miss(Point& p, PyObject* const* slots) {
+void FunctionProgram::note_miss(Point& p, PyObject* const* slots) {
     if (p.entries.empty()) return;
     const Entry& e = *p.entries[0];
     Failure f;
@@ -103,7 +103,7 @@ void Program::note_miss(Point& p, PyObject* const* slots) {
     p.misses.push_back({f, 1});
 }
 
-bool Program::worth_recording(Point& p) {
+bool FunctionProgram::worth_recording(Point& p) {
     ++p.visits;
     if (p.eager || p.visits < p.try_again) return false;
     std::erase_if(p.entries, [](const auto& e) { return e->guards.dead(); });
@@ -120,7 +120,7 @@ bool Program::worth_recording(Point& p) {
     return true;
 }
 
-void Program::note(const Break& b) {
+void FunctionProgram::note(const Break& b) {
     for (BreakCount& c : breaks_)
         if (c.where.line == b.line && c.where.file == b.file && c.where.reason == b.reason) {
             ++c.count;
@@ -128,7 +128,7 @@ void Program::note(const Break& b) {
         }
     breaks_.push_back({b, 1});
 }
-void Program::stays_eager(Point& p, const std::string& why) {
+void FunctionProgram::stays_eager(Point& p, const std::string& why) {
     EagerNote& n = eager_notes[why];
     n.why = why;
     n.file = utf8(p.code->co_filename);
@@ -170,7 +170,7 @@ PyObject* region_row(const Point& p, int id) {
 }
 }  // namespace
 
-PyObject* Program::report() const {
+PyObject* FunctionProgram::report() const {
     PyRef regions = PyRef::steal(PyList_New(0)), breaks = PyRef::steal(PyList_New(0)), recompiles = PyRef::steal(PyList_New(0)), eager = PyRef::steal(PyList_New(0));
     auto add = [](PyRef& list, PyObject* row) {
         PyRef r = PyRef::steal(row);
@@ -202,7 +202,7 @@ PyObject* Program::report() const {
                          "eager", eager.get());
 }
 
-int Program::traverse(visitproc visit, void* arg) const {
+int FunctionProgram::traverse(visitproc visit, void* arg) const {
     for (const auto& [key, p] : points_)
         for (const auto& e : p->entries) {
             if (int r = e->guards.traverse(visit, arg)) return r;

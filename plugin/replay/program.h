@@ -47,10 +47,10 @@ struct Options {
     int recompile_limit = 8;
 };
 
-class Program {
+class FunctionProgram {
 public:
-    explicit Program(CompiledFunction*);
-    ~Program();
+    explicit FunctionProgram(CompiledFunction*);
+    ~FunctionProgram();
     Point& point(PyCodeObject*, int unit);
     Point* entry_point() { return entry_; }
     // The entry that serves this state, or null. `stale` entries (objects died) are dropped on the way.
@@ -81,7 +81,7 @@ private:
     Point* entry_ = nullptr;
 };
 
-Program* program_of(CompiledFunction*);        // made on first use
+FunctionProgram* program_of(CompiledFunction*);        // made on first use
 std::vector<CompiledFunction*>& compiled_functions();   // all that live
 int add_replay(PyObject* module);              // report, reset, wait, set_enabled, graph_break, ...
 bool replay_enabled();                         // false inside framejit.disabled()

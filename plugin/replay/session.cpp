@@ -30,7 +30,7 @@ PyObject* hook(PyThreadState* ts, Frame* f, int throwflag) {
 bool generator_code(PyCodeObject* co) { return co->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR); }
 }  // namespace
 
-Session::Session(Program& p) : program_(p), outer_(session), outer_watcher_(watcher) {
+Session::Session(FunctionProgram& p) : program_(p), outer_(session), outer_watcher_(watcher) {
     if (sessions++ == 0) set_eval_hook(hook);
     session = this;
     watcher = this;

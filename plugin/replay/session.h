@@ -16,7 +16,7 @@ namespace framejit {
 
 class Session final : public Watcher {
 public:
-    explicit Session(Program&);
+    explicit Session(FunctionProgram&);
     ~Session() override;
     void* enter(Frame*, int throwflag) override;
     const Ins* before(void* shadow, Frame*, const Ins&, PyObject**& sp) override;
@@ -51,7 +51,7 @@ private:
     void store(Recorder&, ExitState, int line);
     PyObject* const* entry_slots(Frame*, int depth);
 
-    Program& program_;
+    FunctionProgram& program_;
     std::unique_ptr<Recorder> recorder_;
     Point* recording_point_ = nullptr;
     std::deque<Activation> pool_;
