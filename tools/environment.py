@@ -16,13 +16,18 @@ import console
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DEFAULT = "3.11"
-VERSIONS = ("3.11", "3.12", "3.13")
 DEBIAN = ("g++ llvm-19-dev libzstd-dev zlib1g-dev libboost-test-dev libboost-graph-dev libbenchmark-dev libfmt-dev ccache "
           "clang-format-19 clang-tidy-19 ninja-build").split()
 PACKAGES = "numpy pytest pytest-timeout hypothesis rich jinja2 cmake ninja scikit-build-core".split()
 TORCH = "torch==2.13.0+cpu"
 TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 ZOO = ["transformers==5.24.0", "timm==1.0.9"]
+
+
+def supported_versions():
+    """Those that plugin/frame/ knows: cpython_311.cpp is CPython 3.11."""
+    names = glob.glob(os.path.join(ROOT, "plugin", "frame", "cpython_3??.cpp"))
+    return sorted("3." + os.path.basename(name)[len("cpython_3"):-len(".cpp")] for name in names)
 
 
 class Python:
@@ -181,8 +186,8 @@ def hold_lock():
 
 def prepare(version=DEFAULT, zoo=False, targets=("_C",)):
     """Everything up to an importable framejit for one Python version."""
-    if version not in VERSIONS:
-        sys.exit(f"framejit supports CPython {', '.join(VERSIONS)}, not {version}")
+    if version not in supported_versions():
+        sys.exit(f"framejit supports CPython {', '.join(supported_versions())}, not {version}")
     python = Python(version)
     lock = hold_lock()
     debian_packages()

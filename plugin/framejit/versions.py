@@ -21,6 +21,10 @@ def extension():
     except ModuleNotFoundError as error:
         if error.name != "framejit._C":
             raise
+    except ImportError as error:
+        if error.name is not None:      # the loader's; the extension's own refusal carries nothing but its reason
+            raise
+        raise UnsupportedVersionError(str(error)) from None
     folder = os.path.dirname(os.path.abspath(__file__))
     built = sorted({"%s.%s" % m.groups() for m in (re.match(r"_C\.cpython-(\d)(\d+)-", name) for name in os.listdir(folder)) if m})
     raise UnsupportedVersionError("this installation of framejit supports %s; this is %s %d.%d.%d" % (

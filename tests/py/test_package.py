@@ -225,6 +225,15 @@ def test_missing_extension_is_refused(python, tmp_path):
     assert "UnsupportedVersionError" in result.stderr and "supports CPython 3.99; this is CPython 3." in result.stderr
 
 
+def test_a_build_of_cpython_that_the_extension_refuses(python, tmp_path):
+    shutil.copytree(os.path.join(ROOT, "plugin", "framejit"), tmp_path / "framejit", ignore=shutil.ignore_patterns("*.so"))
+    (tmp_path / "framejit" / "_C.py").write_text("raise ImportError('this CPython 3.11 is laid out differently')")
+    last = python("import framejit", path=[tmp_path]).stderr.strip().splitlines()[-1]
+    assert last == "framejit.errors.UnsupportedVersionError: this CPython 3.11 is laid out differently"
+    (tmp_path / "framejit" / "_C.py").write_text("import nowhere")
+    assert "No module named 'nowhere'" in python("import framejit", path=[tmp_path]).stderr
+
+
 def test_import_needs_no_torch(python):
     code = """
 import sys
