@@ -27,6 +27,10 @@ struct IndexEnv {   // what an index op may ask while mapping coordinates
     virtual ~IndexEnv() = default;
     virtual Coord value(Ref, const Coords&) = 0;                       // the integer held by a node at these coordinates
     virtual Coord divmod(const Coord&, int64_t n, Coord* rem) = 0;
+    virtual Coord scaled(const Coord&, int64_t factor) = 0;
+    virtual Coord sum(const Coord&, const Coord&) = 0;
+    // The coordinate itself where it is inside [0, extent), any valid one elsewhere: for reads whose value is then selected away (cat, pad).
+    virtual Coord clamped(const Coord&, int64_t extent) = 0;
     // Wraps a negative run-time index and notes "out of range" (reported after the kernel, as eager's error).
     virtual Coord checked(const Coord& index, int64_t extent) = 0;
 };

@@ -3,8 +3,9 @@
 // Two facts make the fused compare of `matches` sufficient for one tensor: the key set holds device type, layout, subclass, conj, neg,
 // inference and quantisation in one word; and autocast, functorch and the modes, which it does not show, are in GlobalState.
 #include "plugin/torch/tensor.h"
+#include "framejit/options.h"
 #include "plugin/torch/reader.h"
-#include <cstdlib>
+#include <algorithm>
 #include <cstring>
 
 namespace framejit {
@@ -100,12 +101,7 @@ int init_tensors() {
     if (!witnesses) return -1;
     PyObject* sample = PyList_GET_ITEM(witnesses.get(), 1);
     const bool works[kTierCount] = {probe_layout() && verified(witnesses.get()), c_abi_works(sample), dlpack_works(sample), true};
-    const char* forced = std::getenv("FRAMEJIT_TENSOR_TIER");
-    int first = forced ? std::atoi(forced) : 0;
-    if (first < 0 || first >= kTierCount) {
-        PyErr_Format(PyExc_ValueError, "FRAMEJIT_TENSOR_TIER must be 0 to 3, not %s", forced);
-        return -1;
-    }
+    int first = std::max(0, int(option(Option::tensor_tier)) - 1);  // choice 0 is "auto"
     while (!works[first]) ++first;
     tier = Tier(first);
     if (!c_abi_works(sample) || !find_symbol(mutable_data, "aoti_torch_get_data_ptr")) mutable_data = nullptr;

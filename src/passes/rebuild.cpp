@@ -1,0 +1,40 @@
+#include "src/passes/rebuild.h"
+
+namespace framejit {
+
+std::vector<char> live_nodes(const Graph& g) {
+    std::vector<char> live(g.nodes.size());
+    for (const Output& o : g.outputs) live[o.value->id] = 1;
+    for (size_t i = g.nodes.size(); i-- > 0;) {
+        const Node& n = g.nodes[i];
+        if (n.op == &op_input || n.op == &op_extern) live[i] = 1;
+        if (live[i])
+            for (Ref a : n.in) live[a->id] = 1;
+    }
+    return live;
+}
+
+Graph rebuild(const Graph& g, const Replace& replace) {
+    Graph to;
+    to.name = g.name;
+    const std::vector<char> live = live_nodes(g);
+    std::vector<Ref> now(g.nodes.size());
+    for (const Node& n : g.nodes) {  // inputs first: their positions are their order
+        if (n.op == &op_input) now[n.id] = to.make(op_input, {}, n.at, n.dtype, n.shape);
+    }
+    for (const Node& n : g.nodes) {
+        if (!live[n.id] || now[n.id]) continue;
+        std::vector<Ref> in;
+        for (Ref a : n.in) in.push_back(now[a->id]);
+        if (n.op == &op_extern) {
+            now[n.id] = to.extern_call(g.externs[n.at.i[0]], std::move(in));
+            continue;
+        }
+        Ref other = replace(to, n, in);
+        now[n.id] = other ? other : to.make(*n.op, std::move(in), n.at, n.dtype, n.shape);
+    }
+    for (const Output& o : g.outputs) to.outputs.push_back({now[o.value->id], o.into});
+    return to;
+}
+
+}  // namespace framejit
