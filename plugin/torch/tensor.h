@@ -19,8 +19,8 @@ bool is_tensor(PyObject*);        // torch.Tensor or a subclass
 bool is_plain_tensor(PyObject*);  // exactly torch.Tensor or torch.nn.Parameter
 
 struct TensorView {  // borrowed from the tensor
-    void* data;     // of element 0 (offset applied); null for 0 elements
-    void* storage;  // identity of the StorageImpl
+    void* data;      // of element 0 (offset applied); null for 0 elements
+    void* storage;   // identity of the StorageImpl
     const int64_t *sizes, *strides;
     int ndim;
     DType dtype;
