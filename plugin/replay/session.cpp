@@ -1,6 +1,8 @@
 #include "plugin/replay/session.h"
 #include <atomic>
 #include <chrono>
+#include <cstring>
+#include "framejit/log.h"
 
 namespace framejit {
 
@@ -14,6 +16,12 @@ double now_ms() {
     using namespace std::chrono;
     return duration<double, std::milli>(steady_clock::now().time_since_epoch()).count();
 }
+bool makes_operators(PyCodeObject* co) {
+    if (PyUnicode_GET_LENGTH(co->co_name) < 9 || (PyUnicode_CompareWithASCIIString(co->co_name, "__getattr__") && PyUnicode_CompareWithASCIIString(co->co_name, "_get_packet"))) return false;
+    const char* file = PyUnicode_AsUTF8(co->co_filename);
+    size_t n = file ? strlen(file) : 0;
+    return n > 13 && !strcmp(file + n - 13, "torch/_ops.py");
+}
 PyObject* hook(PyThreadState* ts, Frame* f, int throwflag) {
     Session* s = session;
     if (!s) return eval_default(ts, f, throwflag);
@@ -22,10 +30,23 @@ PyObject* hook(PyThreadState* ts, Frame* f, int throwflag) {
         finish_frame_without_running(f);
         return Py_NewRef(Py_None);
     }
+    // torch makes operator objects in Python when an operator is first dispatched: in the middle of a dispatch, and no part of the region.
+    if (active_recorder && makes_operators(code_of(f))) {
+        Recorder* r = std::exchange(active_recorder, nullptr);
+        PyObject* result = eval_default(ts, f, throwflag);
+        active_recorder = r;
+        return result;
+    }
     if (!s->watches_new_frames() || traced(ts)) return eval_default(ts, f, throwflag);
     const Code* code = decode(code_of(f));
     if (!code || code->native) return eval_default(ts, f, throwflag);
     return interpret(ts, f, throwflag, code);
+}
+std::string text_of(const Guard& g) {
+    PyRef text = PyRef::steal(g.expected ? PyObject_Repr(g.expected.get()) : nullptr);
+    const char* s = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+    PyErr_Clear();
+    return s ? " " + std::string(s).substr(0, 80) : " " + std::to_string(g.n);
 }
 bool generator_code(PyCodeObject* co) { return co->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR); }
 }  // namespace
@@ -161,7 +182,13 @@ const Ins* Session::point(Activation& a, Frame* f, const Ins& ins, PyObject**& s
         bool failed = false;
         const Ins* next = replay(a, f, *e, sp, failed);
         if (!failed) return next;
-    } else program_.note_miss(p, slots);
+    } else {
+        program_.note_miss(p, slots);
+        if (log_on(LogTopic::recompiles) && !p.misses.empty()) {
+            const Failure& m = p.misses.back().failure;
+            log_line(LogTopic::recompiles, m.source + ": expected " + m.expected + ", got " + m.got);
+        }
+    }
     if (program_.worth_recording(p)) {
         recording_point_ = &p;
         start(a, f, ins, sp);
@@ -237,7 +264,10 @@ void Session::stop_recording() {
 void Session::give_up() {
     const Break b = recorder_->found;
     for (auto& [code, unit] : recorder_->chain) program_.add_site(code, unit);
-    if (b.reason != &break_iterator) program_.note(b);
+    if (b.reason != &break_iterator && b.reason != &break_foreign) {
+        program_.note(b);
+        if (log_on(LogTopic::breaks)) log_line(LogTopic::breaks, b.file + ":" + std::to_string(b.line) + " " + b.reason->text + (b.detail.empty() ? "" : ": " + b.detail));
+    }
     stop_recording();
     recorder_.reset();
 }
@@ -335,6 +365,9 @@ void Session::store(Recorder& r, ExitState exit, int line) {
             return fails("the self-check failed: " + wrong);
         }
     }
+    if (log_on(LogTopic::guards))
+        for (const Guard& g : r.guards)
+            log_line(LogTopic::guards, std::string(name_of(g.kind)) + " " + r.sources.path(g.source, local_names(r.root_code)) + text_of(g));
     e->state = r.state;
     e->guards = GuardSet(std::move(r.sources), std::move(r.guards), std::move(r.specs), plan->sources(), PyRef::share(local_names(r.root_code)));
     e->plan = std::move(plan);
