@@ -118,6 +118,8 @@ void Recorder::note_op(PyObject* overload, PyObject* args, PyObject* kwargs, PyO
     if (grad_enabled())
         for (int t : op.tensors)
             if (tensors[t].spec.requires_grad) fail("gradients: operators on tensors that require grad stay eager until training is supported");
+    if (op.tensors.size() == 1 && is_tensor(result) && tensor_number(result) == op.tensors[0] && tensors[op.tensors[0]].source <= 0 && !matches(result, tensors[op.tensors[0]].spec))
+        tensor_at_.put(result, FlatMap::kDead);   // as_strided_ and its kind: from now on the object is another row
     size_t known = tensors.size();
     flatten_results(result, op.results);
     take_scalar(op);

@@ -133,6 +133,7 @@ void FunctionProgram::stays_eager(Point& p, const std::string& why) {
     n.why = why;
     n.file = utf8(p.code->co_filename);
     n.line = line_at(p.code, p.unit);
+    if (n.line <= 0) n.line = p.code->co_firstlineno;   // before the first line: cells are being made
     ++n.count;
 }
 

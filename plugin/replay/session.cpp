@@ -373,7 +373,7 @@ void Session::store(Recorder& r, ExitState exit, int line) {
     e->plan = std::move(plan);
     e->record_ms = r.record_ms;
     e->compile_ms = now_ms() - start_ms;
-    e->line_from = line_at(r.root_code, r.entry_unit);
+    e->line_from = std::max(line_at(r.root_code, r.entry_unit), r.root_code->co_firstlineno);
     e->line_to = line;
     p.failures = 0;
     p.entries.insert(p.entries.begin(), std::move(e));
