@@ -75,5 +75,6 @@ std::span<const Row> layout_rules();
 std::span<const Row> index_rules();
 std::span<const Row> reduction_rules();
 std::span<const Row> norm_rules();
+std::span<const Row> backward_rules();
 
 }  // namespace framejit::aten

@@ -146,6 +146,21 @@ Results mse_loss(Call& c) {
     return {shaped(c, c.as_recorded(reduction == 1 ? c.div(sum, double(numel(x->shape))) : sum))};
 }
 
+// A short scan of integers is a masked sum per element, which fuses; a long one, or one of floats (whose order of additions shows), is
+// torch's.
+Results cumsum(Call& c) {
+    Ref x = c.tensor(0);
+    require(!is_float(x->dtype) && !x->shape.empty() && is_int(c.out[0].dtype));
+    const int64_t d = c.dim(1, x), n = x->shape[d];
+    require(n > 0 && numel(x->shape) * n <= 1 << 14);
+    Shape beside = x->shape, spread = x->shape;  // [.., element, term, ..]
+    beside.insert(beside.begin() + d, 1);
+    spread.insert(spread.begin() + d, n);
+    Ref terms = c.expand(c.view(c.cast(x, c.out[0].dtype), beside), spread);
+    Ref counts = c("le", {c.positions(spread, d + 1), c.positions(spread, d)});
+    return {shaped(c, c.sum(c.where(counts, terms, c.number(0, terms)), d + 1))};
+}
+
 constexpr Row kRules[] = {
     {"aten::sum", rule<fold_all<op_sum>>},
     {"aten::sum.dim_IntList", rule<fold<op_sum>>},
@@ -178,6 +193,7 @@ constexpr Row kRules[] = {
     {"aten::linalg_vector_norm", rule<vector_norm>},
     {"aten::norm.ScalarOpt_dim", rule<vector_norm>},
     {"aten::norm.Scalar", rule<norm_all>},
+    {"aten::cumsum", rule<cumsum>},
     {"aten::mse_loss", rule<mse_loss>},
 };
 

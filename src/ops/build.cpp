@@ -72,6 +72,15 @@ Ref Build::put(Ref base, int64_t dim, int64_t start, int64_t step, Ref part) {
     return where(inside(base->shape, dim, start, length, step), laid, base);
 }
 
+Ref Build::pad_to(Ref a, const Shape& shape) {
+    for (size_t d = 0; d < shape.size(); d++) {
+        Shape wider = a->shape;
+        wider[d] = shape[d];
+        if (wider != a->shape) a = put(expand(number(0, a), wider), int64_t(d), 0, 1, a);
+    }
+    return a;
+}
+
 // Each part is laid out over the whole; the first one is underneath, so no element is left without a value.
 Ref Build::concat(std::span<const Ref> parts, int64_t dim) {
     Shape whole = parts[0]->shape;

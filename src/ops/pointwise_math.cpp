@@ -40,6 +40,18 @@ std::vector<Sample> number_powers() {
 }
 }  // namespace
 
+// Gradients compute in f32 as eager's backward kernels do. In scope in them: b, in, out, dy, all at least f32.
+namespace {
+using Gradient = std::vector<Ref> (*)(Build b, In in, Ref out, Ref dy);
+std::vector<Ref> in_f32(Gradient gradient, Build b, In in, Ref out, Ref dy) {
+    std::vector<Ref> wide;
+    for (Ref x : in) wide.push_back(b.up(x));
+    std::vector<Ref> grads = gradient(b, wide, b.up(out), b.up(dy));
+    for (size_t k = 0; k < grads.size(); k++) grads[k] = b.cast(grads[k], in[k]->dtype);
+    return grads;
+}
+}  // namespace
+
 #define FUNCTION(word, cost, text, values, expr, ...)                                                                                      \
     const OpDef op_##word = {.name = #word,                                                                                                \
                              .doc = text,                                                                                                  \
@@ -47,7 +59,11 @@ std::vector<Sample> number_powers() {
                              .shape = same,                                                                                                \
                              .body = EMIT(cost, expr),                                                                                     \
                              .samples = values,                                                                                            \
-                             .vjp = GRAD({__VA_ARGS__})};
+                             .vjp = [](Graph& g, const Node&, In in, Ref out, Ref dy) {                                                    \
+                                 return in_f32([]([[maybe_unused]] Build b, [[maybe_unused]] In in, [[maybe_unused]] Ref out,              \
+                                                  Ref dy) -> std::vector<Ref> { return {__VA_ARGS__}; },                                   \
+                                               Build{g}, in, out, dy);                                                                     \
+                             }};
 
 FUNCTION(exp, 0.19, "e ** x", unary, mathlib::exp(e, a[0]), b.mul(dy, out))
 FUNCTION(exp2, 0.19, "2 ** x", unary, mathlib::exp2(e, a[0]), b.mul(dy, b.mul(out, kLn2)))
