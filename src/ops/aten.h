@@ -43,6 +43,7 @@ void require(bool condition);  // Uncovered otherwise
 
 template <Results (*lower)(Call&)> std::optional<Results> functional(Graph& g, std::span<const Arg> args, std::span<const Meta> out) {
     try {
+        for (const Meta& m : out) require(computable(m.dtype));
         Call call{{g}, args, out};
         return lower(call);
     } catch (const Uncovered&) {
