@@ -59,7 +59,7 @@ Results layer_norm(Call& c) {
     Ref x = c.up(c.tensor(1)), dy = c.up(c.tensor(0));
     const int64_t inner = int64_t(c.integers(2).size()), outer = int64_t(x->shape.size()) - inner;
     const std::vector<int64_t> wanted = c.integers(7);
-    require(c.given(5) && c.given(6) && wanted == std::vector<int64_t>{1, 1, 1} && numel(x->shape) > 0);
+    require(outer >= 0 && c.given(5) && c.given(6) && wanted == std::vector<int64_t>{1, 1, 1} && numel(x->shape) > 0);
     const int64_t extent = numel(std::span(x->shape).subspan(outer)), rows = numel(x->shape) / extent;
     auto flat = [&](Ref v, int64_t columns) { return c.view(c.up(v), {rows, columns}); };
     Ref h = c.mul(c.sub(flat(x, extent), flat(c.tensor(3), 1)), flat(c.tensor(4), 1));

@@ -231,6 +231,7 @@ SAMPLES = {
     "_safe_softmax": [(plain, 1, None), (T(lo=-60, hi=60), -1, None), (T(lo=float("-inf"), hi=float("-inf"), special=False), 1, None), (plain, 0, torch.float32)],
     "native_layer_norm": [(plain, [6], T((6,), special=False), T((6,), special=False), 1e-5), (plain, [6], None, None, 1e-5), (plain, [6], T((6,), special=False), None, 1e-6),
                           (T((2, 3, 5), special=False), [3, 5], T((3, 5), special=False), T((3, 5), special=False), 1e-5)],
+    "_fused_rms_norm": [(plain, [6], T((6,), special=False), 1e-5), (T((2, 3, 5), special=False), [3, 5], None, 1e-6)],
     "native_group_norm": [(T((2, 6, 5), special=False), T((6,), special=False), T((6,), special=False), 2, 6, 5, 3, 1e-5), (T((2, 6, 2, 3), special=False), None, None, 2, 6, 6, 2, 1e-5)],
     "native_batch_norm": [(T((2, 6, 5), special=False), T((6,), special=False), T((6,), special=False), T((6,), special=False), T((6,), lo=0.1, hi=2, special=False), False, 0.1, 1e-5),
                           (T((2, 6, 2, 3), special=False), None, None, T((6,), special=False), T((6,), lo=0.1, hi=2, special=False), False, 0.1, 1e-3)],
