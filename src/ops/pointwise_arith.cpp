@@ -1,5 +1,6 @@
 // Arithmetic, selection and rounding. Operands have one dtype: promotion is done when a recorded operator is lowered.
 // Integers wrap at their width because the driver narrows after every op. Divisors of integer ops are never 0: see aten_arith.cpp.
+#include "src/ops/mathlib.h"
 #include "src/ops/rules.h"
 
 namespace framejit {
@@ -24,13 +25,14 @@ Val rounds_apart(Emitter& e, Val rem, Val y) {
     Val differ = e.bit_xor(e.cmp(Cmp::lt, rem, zero), e.cmp(Cmp::lt, y, zero));
     return e.bit_and(e.cmp(Cmp::ne, rem, zero), differ);
 }
+Val truncated_mod(Emitter& e, Val x, Val y) { return is_float(x.ty) ? mathlib::remainder(e, x, y) : e.rem(x, y); }
 Val floored_mod(Emitter& e, Val x, Val y) {
-    Val rem = e.rem(x, y);
+    Val rem = truncated_mod(e, x, y);
     return e.select(rounds_apart(e, rem, y), e.add(rem, y), rem);
 }
 // CPython's float floor division, as eager: exact remainder first, then one division.
 Val floored_div(Emitter& e, Val x, Val y) {
-    Val rem = e.rem(x, y);
+    Val rem = truncated_mod(e, x, y);
     Val apart = rounds_apart(e, rem, y);
     if (!is_float(x.ty)) return e.select(apart, e.sub(e.div(x, y), e.like(x, 1)), e.div(x, y));
     Val one = e.like(x, 1), zero = e.like(x, 0);
@@ -91,9 +93,9 @@ ARITH(div, 0.05, "x / y, true division", floating, binary, e.div(a[0], a[1]), {b
 ARITH(fma, 0.02, "x * y + z, rounded once", floating, triples, e.fma(a[0], a[1], a[2]), {b.mul(dy, in[1]), b.mul(dy, in[0]), dy})
 ARITH(div_trunc, 0.1, "x / y rounded towards 0", common, integral_divisors, truncated_div(e, a[0], a[1]), {b.mul(dy, 0.0), b.mul(dy, 0.0)})
 ARITH(div_floor, 0.5, "x / y rounded down", common, integral_divisors, floored_div(e, a[0], a[1]), {b.mul(dy, 0.0), b.mul(dy, 0.0)})
-ARITH(fmod, 2, "remainder with the sign of x", common, integral_divisors, e.rem(a[0], a[1]),
+ARITH(fmod, 0.3, "remainder with the sign of x", common, integral_divisors, truncated_mod(e, a[0], a[1]),
       {dy, b.neg(b.mul(dy, b("div_trunc", {in[0], in[1]})))})
-ARITH(mod, 2, "remainder with the sign of y", common, integral_divisors, floored_mod(e, a[0], a[1]),
+ARITH(mod, 0.3, "remainder with the sign of y", common, integral_divisors, floored_mod(e, a[0], a[1]),
       {dy, b.neg(b.mul(dy, b("div_floor", {in[0], in[1]})))})
 ARITH(maximum, 0.02, "the larger of two; NaN wins", common, binary, e.nan_of(a[0], e.max2(a[0], a[1])),
       extremum_grad(b, in, dy, "lt", "gt"))
