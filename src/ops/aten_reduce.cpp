@@ -68,7 +68,11 @@ Results aminmax(Call& c) {
 template <const OpDef& op> Ref truth(Call& c, std::span<const int64_t> dims) {
     return c.as_recorded(c.reduce_all(op.name, c.cast(c.tensor(0), DType::b1), dims));  // u8 gives u8
 }
-template <const OpDef& op> Results truth_dims(Call& c) { return {shaped(c, truth<op>(c, c.dims(1, c.tensor(0))))}; }
+// Unlike everywhere else an empty list means no dimension here.
+template <const OpDef& op> Results truth_dims(Call& c) {
+    const bool nothing = c.given(1) && c.integers(1).empty();
+    return {shaped(c, truth<op>(c, nothing ? std::vector<int64_t>{} : c.dims(1, c.tensor(0))))};
+}
 template <const OpDef& op> Results truth_all(Call& c) { return {shaped(c, truth<op>(c, c.dims(size_t(-1), c.tensor(0))))}; }
 
 // ---- several passes over the same dimensions: they are brought together into one ----
