@@ -91,8 +91,8 @@ ARITH(sub, 0.02, "x - y", common, binary, e.sub(a[0], a[1]), {dy, b.neg(dy)})
 ARITH(mul, 0.02, "x * y", common, binary, e.mul(a[0], a[1]), {b.mul(dy, in[1]), b.mul(dy, in[0])})
 ARITH(div, 0.05, "x / y, true division", floating, binary, e.div(a[0], a[1]), {b.div(dy, in[1]), b.neg(b.div(b.mul(dy, out), in[1]))})
 ARITH(fma, 0.02, "x * y + z, rounded once", floating, triples, e.fma(a[0], a[1], a[2]), {b.mul(dy, in[1]), b.mul(dy, in[0]), dy})
-ARITH(div_trunc, 0.1, "x / y rounded towards 0", common, integral_divisors, truncated_div(e, a[0], a[1]), {b.mul(dy, 0.0), b.mul(dy, 0.0)})
-ARITH(div_floor, 0.5, "x / y rounded down", common, integral_divisors, floored_div(e, a[0], a[1]), {b.mul(dy, 0.0), b.mul(dy, 0.0)})
+ARITH(div_trunc, 0.1, "x / y rounded towards 0", common, integral_divisors, truncated_div(e, a[0], a[1]), {b.zeros(dy), b.zeros(dy)})
+ARITH(div_floor, 0.5, "x / y rounded down", common, integral_divisors, floored_div(e, a[0], a[1]), {b.zeros(dy), b.zeros(dy)})
 ARITH(fmod, 0.3, "remainder with the sign of x", common, integral_divisors, truncated_mod(e, a[0], a[1]),
       {dy, b.neg(b.mul(dy, b("div_trunc", {in[0], in[1]})))})
 ARITH(mod, 0.3, "remainder with the sign of y", common, integral_divisors, floored_mod(e, a[0], a[1]),
@@ -103,13 +103,13 @@ ARITH(minimum, 0.02, "the smaller of two; NaN wins", common, binary, e.nan_of(a[
       extremum_grad(b, in, dy, "gt", "lt"))
 ARITH(neg, 0.02, "-x", first, numbers, e.neg(a[0]), {b.neg(dy)})
 ARITH(abs, 0.02, "|x|", first, numbers, e.abs(a[0]), {b.mul(dy, b("sign", {in[0]}))})
-ARITH(sign, 0.04, "-1, 0 or 1", first, numbers, sign(e, a[0]), {b.mul(dy, 0.0)})
+ARITH(sign, 0.04, "-1, 0 or 1", first, numbers, sign(e, a[0]), {b.zeros(dy)})
 ARITH(copysign, 0.02, "|x| with the sign of y", floating, binary, e.copysign(a[0], a[1]),
-      {b.mul(dy, b.mul(b("sign", {in[0]}), b("sign", {out}))), b.mul(dy, 0.0)})
-ARITH(floor, 0.02, "the largest integer not above x", floating, floats, e.floor(a[0]), {b.mul(dy, 0.0)})
-ARITH(ceil, 0.02, "the smallest integer not below x", floating, floats, e.ceil(a[0]), {b.mul(dy, 0.0)})
-ARITH(trunc, 0.02, "x without its fraction", floating, floats, e.trunc(a[0]), {b.mul(dy, 0.0)})
-ARITH(round, 0.02, "to the nearest integer, ties to even", floating, floats, e.round(a[0]), {b.mul(dy, 0.0)})
+      {b.mul(dy, b.mul(b("sign", {in[0]}), b("sign", {out}))), b.zeros(dy)})
+ARITH(floor, 0.02, "the largest integer not above x", floating, floats, e.floor(a[0]), {b.zeros(dy)})
+ARITH(ceil, 0.02, "the smallest integer not below x", floating, floats, e.ceil(a[0]), {b.zeros(dy)})
+ARITH(trunc, 0.02, "x without its fraction", floating, floats, e.trunc(a[0]), {b.zeros(dy)})
+ARITH(round, 0.02, "to the nearest integer, ties to even", floating, floats, e.round(a[0]), {b.zeros(dy)})
 ARITH(relu, 0.02, "max(x, 0); NaN stays", first, numbers, e.max2(e.like(a[0], 0), a[0]),
       {b.where(b("le", {out, b.number(0, out)}), b.number(0, dy), dy)})
 ARITH(where, 0.02, "condition ? x : y", second, selections, e.select(a[0], a[1], a[2]),

@@ -112,7 +112,6 @@ const OpDef op_pow = {.name = "pow",
                       .shape = same,
                       .body = EMIT(0.5, power_number(e, a[0], n.at.f[0])),
                       .samples = number_powers,
-                      .vjp =
-                          GRAD({n.at.f[0] == 0 ? b.mul(dy, 0.0) : b.mul(dy, b.mul(b("pow", {in[0]}, {{}, {n.at.f[0] - 1}}), n.at.f[0]))})};
+                      .vjp = GRAD({n.at.f[0] == 0 ? b.zeros(dy) : b.mul(dy, b.mul(b("pow", {in[0]}, {{}, {n.at.f[0] - 1}}), n.at.f[0]))})};
 
 }  // namespace framejit

@@ -36,6 +36,7 @@ struct Build {
     Graph& g;
     Ref operator()(std::string_view op, std::vector<Ref> in, Attrs at = {}) { return g.op(op, std::move(in), std::move(at)); }
     Ref number(double v, Ref like) { return g.scalar(v, like->dtype); }
+    Ref zeros(Ref like) { return expand(number(0, like), like->shape); }
     Ref add(Ref a, Ref b) { return g.op("add", {a, b}); }
     Ref add(Ref a, double b) { return add(a, number(b, a)); }
     Ref sub(Ref a, Ref b) { return g.op("sub", {a, b}); }
