@@ -140,7 +140,10 @@ void Recorder::note_op(PyObject* overload, PyObject* args, PyObject* kwargs, PyO
         else ++k;
     };
     values(values, result);
-    if (schema->data_dependent) return note_break(break_dynamic_shape);
+    // Indexing has the tag for masks; with integer indices the shape is known.
+    bool by_mask = schema->name != "aten::index.Tensor";
+    for (size_t k = 1; k < op.tensors.size(); ++k) by_mask = by_mask || tensors[op.tensors[k]].spec.dtype == DType::b1 || tensors[op.tensors[k]].spec.dtype == DType::u8;
+    if (schema->data_dependent && by_mask) return note_break(break_dynamic_shape);
     ops.push_back(std::move(op));
 }
 

@@ -1,6 +1,7 @@
 #include "plugin/record/lower.h"
 #include <algorithm>
 #include <numeric>
+#include "framejit/options.h"
 #include "plugin/torch/torch.h"
 
 namespace framejit {
@@ -276,7 +277,7 @@ private:
     }
     std::optional<std::vector<Ref>> apply_rule(const OpRow& op, const std::string& name) {
         const AtenRule* rule = name.empty() ? nullptr : find_aten(name);
-        if (!rule) return std::nullopt;
+        if (!rule || (!rule->view && !option_on(Option::kernels))) return std::nullopt;
         for (int t : op.tensors)
             if (!computable(row(t).spec.dtype)) return std::nullopt;
         std::vector<Meta> meta;

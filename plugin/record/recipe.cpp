@@ -44,6 +44,14 @@ int Recorder::recipe_of(const Operand& o) {
     }
 }
 
+// A tuple of constants may still hold a function that came from outside: on another call it may be another one.
+bool Recorder::holds_source(PyObject* tuple) {
+    if (int* known = identity_.find(tuple)) return *known != Internal || PyTuple_Check(tuple);
+    if (!PyTuple_Check(tuple)) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i)
+        if (holds_source(PyTuple_GET_ITEM(tuple, i))) return true;
+    return false;
+}
 int Recorder::build(PyObject* v) {
     if (!v) return add_recipe(nullptr, {});
     Recipe r;
@@ -74,7 +82,7 @@ int Recorder::build(PyObject* v) {
         if (*known > 0) return recipe_of(v, *known);
         if (*known == Unknown) fail(std::string("an object of unknown origin outlives the region: ") + Py_TYPE(v)->tp_name);
     } else if (plain_c_value(v)) return add_recipe(v, std::move(r));
-    if (constant_tuple(v) && !identity_.find(v)) return add_recipe(v, std::move(r));
+    if (constant_tuple(v) && !holds_source(v)) return add_recipe(v, std::move(r));
     if (PyFunction_Check(v)) return identity_.find(v) ? build_function(v) : add_recipe(v, std::move(r));
     if (PyCFunction_Check(v)) {
         PyObject* self = PyCFunction_GET_SELF(v);

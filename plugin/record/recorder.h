@@ -147,6 +147,7 @@ private:
     void added(PyObject* dict, int source, PyObject* key);
     // recipe.cpp
     int build(PyObject* value);
+    bool holds_source(PyObject* tuple);
     int build_container(PyObject* value);
     int build_instance(PyObject* value);
     int build_function(PyObject* value);
