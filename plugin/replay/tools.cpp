@@ -61,10 +61,14 @@ private:
         std::vector<double> reals;
         for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++) {
             PyObject* item = PySequence_Fast_GET_ITEM(o, i);
-            if (item == Py_None) tensors.push_back(nullptr);
-            else if (is_tensor(item)) tensors.push_back(tensor(item));
-            else if (PyLong_Check(item)) integers.push_back(PyLong_AsLongLong(item));
-            else reals.push_back(PyFloat_AsDouble(item));
+            if (item == Py_None)
+                tensors.push_back(nullptr);
+            else if (is_tensor(item))
+                tensors.push_back(tensor(item));
+            else if (PyLong_Check(item))
+                integers.push_back(PyLong_AsLongLong(item));
+            else
+                reals.push_back(PyFloat_AsDouble(item));
         }
         if (!tensors.empty()) return {tensors};
         if (!reals.empty()) return {reals};
@@ -116,8 +120,10 @@ PyObject* run(const Lowered& lowered, PyObject* results, bool oracle) {
         if (!made || PyList_Append(list.get(), made.get()) < 0) throw PythonError{};
         bufs.push_back(view_of(made.get()).data);
     }
-    if (oracle) interpret(lowered.graph, bufs);
-    else run_plain(*compile(lowered.graph, host_target()), bufs);
+    if (oracle)
+        interpret(lowered.graph, bufs);
+    else
+        run_plain(*compile(lowered.graph, host_target()), bufs);
     return list.release();
 }
 
@@ -129,7 +135,9 @@ template <class F> PyObject* guarded(F f) {
         return nullptr;
     } catch (const std::out_of_range& e) {
         PyErr_SetString(PyExc_IndexError, e.what());
-    } catch (const std::exception& e) { PyErr_SetString(PyExc_RuntimeError, e.what()); }
+    } catch (const std::exception& e) {
+        PyErr_SetString(PyExc_RuntimeError, e.what());
+    }
     return nullptr;
 }
 
@@ -159,7 +167,8 @@ PyObject* lower_text(PyObject*, PyObject* args) {
 PyObject* aten_overloads(PyObject*, PyObject*) {
     PyRef list = PyRef::steal(PyList_New(0));
     for (const AtenRule& rule : all_aten()) {
-        PyRef row = PyRef::steal(Py_BuildValue("(s#N)", rule.overload.data(), Py_ssize_t(rule.overload.size()), PyBool_FromLong(rule.view)));
+        PyRef row =
+            PyRef::steal(Py_BuildValue("(s#N)", rule.overload.data(), Py_ssize_t(rule.overload.size()), PyBool_FromLong(rule.view)));
         if (!row || PyList_Append(list.get(), row.get()) < 0) return nullptr;
     }
     return list.release();

@@ -63,12 +63,25 @@ Shape broadcast_shape(std::string_view op, std::span<const Ref> in) {
     return out;
 }
 
+struct Type {
+    DType dtype;
+    Shape shape;
+};
+Type type_of(const OpDef& op, std::span<const Ref> in, const Attrs& at, DType dtype, const Shape& shape) {
+    try {
+        return {op.dtype.fn(in, at, dtype), op.shape.fn(in, at, shape)};
+    } catch (const GraphError& e) {
+        throw GraphError(std::string(op.name) + ": " + e.what());
+    } catch (const std::out_of_range&) {
+        throw GraphError(std::string(op.name) + ": no such dimension");
+    }
+}
+
 }  // namespace
 
 Ref Graph::make(const OpDef& op, std::vector<Ref> in, Attrs at, DType dtype, Shape shape) {
     check_operands(op, in);
-    const DType type = op.dtype.fn(in, at, dtype);
-    Shape sizes = op.shape.fn(in, at, shape);
+    auto [type, sizes] = type_of(op, in, at, dtype, shape);
     const size_t hash = hash_of(op, in, at, type, sizes);
     auto [first, last] = table_.equal_range(hash);
     for (; first != last; ++first) {

@@ -190,12 +190,11 @@ private:
     Ref make(Word name, std::vector<Ref> in, Attrs at, DType d, const Shape& shape) {
         const OpDef* op = find_op(name);
         if (!op) bad("no op " + std::string(name));
+        const int64_t next_call = int64_t(graph_.externs.size());
+        const bool in_order = at.i.size() == 1 && at.i[0] == next_call && next_call < int64_t(calls_.size());
+        if (op == &op_extern && !in_order) bad("extern calls must come in order");
         try {
-            if (op == &op_extern) {
-                if (at.i.size() != 1 || at.i[0] != int64_t(graph_.externs.size()) || at.i[0] >= int64_t(calls_.size()))
-                    bad("extern calls must come in order");
-                return graph_.extern_call(calls_[at.i[0]], std::move(in));
-            }
+            if (op == &op_extern) return graph_.extern_call(calls_[next_call], std::move(in));
             return graph_.make(*op, std::move(in), std::move(at), d, shape);
         } catch (const GraphError& e) {
             bad(e.what());

@@ -27,7 +27,7 @@ struct Call : rules::Build {
     std::vector<int64_t> integers(size_t i) const;  // one integer is a list of one
     DType dtype_or(size_t i, DType otherwise) const;
     int64_t dim(size_t i, Ref of) const { return wrap_dim(integer(i), of); }
-    static int64_t wrap_dim(int64_t d, Ref of);          // negative from the end; 0-dim tensors have one dimension
+    static int64_t wrap_dim(int64_t d, Ref of);         // negative from the end; 0-dim tensors have one dimension
     std::vector<int64_t> dims(size_t i, Ref of) const;  // ascending; none or empty: all
 
     // A Python number or tensor as a value of this dtype.
@@ -45,7 +45,9 @@ template <Results (*lower)(Call&)> std::optional<Results> functional(Graph& g, s
     try {
         Call call{{g}, args, out};
         return lower(call);
-    } catch (const Uncovered&) { return std::nullopt; }
+    } catch (const Uncovered&) {
+        return std::nullopt;
+    }
 }
 // The same for "aten::add_.Tensor": what is written back has the dtype of the tensor that is written.
 template <Results (*lower)(Call&)> std::optional<Results> in_place(Graph& g, std::span<const Arg> args, std::span<const Meta> out) {

@@ -108,8 +108,10 @@ Results nan_to_num(Call& c) {
     Ref x = c.tensor(0);
     if (!is_float(x->dtype)) return {x};
     const double inf = std::numeric_limits<double>::infinity();
-    const double largest = x->dtype == DType::f64 ? std::numeric_limits<double>::max() : x->dtype == DType::f32 ? double(std::numeric_limits<float>::max())
-                         : x->dtype == DType::f16 ? 65504.0 : 3.3895313892515355e38;
+    const double largest = x->dtype == DType::f64   ? std::numeric_limits<double>::max()
+                           : x->dtype == DType::f32 ? double(std::numeric_limits<float>::max())
+                           : x->dtype == DType::f16 ? 65504.0
+                                                    : 3.3895313892515355e38;
     Ref y = c.where(c("ne", {x, x}), c.number(number_or(c, 1, 0), x), x);
     y = c.where(c.compare("eq", x, inf), c.number(number_or(c, 2, largest), x), y);
     return {c.where(c.compare("eq", x, -inf), c.number(number_or(c, 3, -largest), x), y)};

@@ -74,11 +74,8 @@ Results nll_loss(Call& c) {
 }
 
 constexpr Row kRules[] = {
-    {"aten::gather", rule<gather>},
-    {"aten::index_select", rule<index_select>},
-    {"aten::embedding", rule<embedding>},
-    {"aten::index.Tensor", rule<index>},
-    {"aten::nll_loss_forward", rule<nll_loss>},
+    {"aten::gather", rule<gather>},      {"aten::index_select", rule<index_select>}, {"aten::embedding", rule<embedding>},
+    {"aten::index.Tensor", rule<index>}, {"aten::nll_loss_forward", rule<nll_loss>},
 };
 
 }  // namespace

@@ -42,7 +42,8 @@ Results constant_pad_nd(Call& c) {
     const std::vector<int64_t> pad = c.integers(1);
     Ref fill = c.given(2) ? c.value(2, x->dtype) : c.number(0, x);
     for (size_t k = 0; k < pad.size() / 2; k++) {
-        const int64_t d = int64_t(x->shape.size()) - 1 - int64_t(k), cut_left = std::max<int64_t>(0, -pad[2 * k]), cut_right = std::max<int64_t>(0, -pad[2 * k + 1]);
+        const int64_t d = int64_t(x->shape.size()) - 1 - int64_t(k), cut_left = std::max<int64_t>(0, -pad[2 * k]),
+                      cut_right = std::max<int64_t>(0, -pad[2 * k + 1]);
         x = c.slice(x, d, cut_left, x->shape.at(d) - cut_left - cut_right);
     }
     const Shape& whole = c.out[0].shape;
@@ -121,15 +122,9 @@ Results upsample_nearest2d(Call& c) {
 }
 
 constexpr Row kRules[] = {
-    {"aten::cat", rule<cat>},
-    {"aten::stack", rule<stack>},
-    {"aten::constant_pad_nd", rule<constant_pad_nd>},
-    {"aten::flip", rule<flip>},
-    {"aten::roll", rule<roll>},
-    {"aten::repeat", rule<repeat>},
-    {"aten::tril", rule<tril>},
-    {"aten::triu", rule<triu>},
-    {"aten::upsample_nearest2d", rule<upsample_nearest2d>},
+    {"aten::cat", rule<cat>},   {"aten::stack", rule<stack>}, {"aten::constant_pad_nd", rule<constant_pad_nd>},
+    {"aten::flip", rule<flip>}, {"aten::roll", rule<roll>},   {"aten::repeat", rule<repeat>},
+    {"aten::tril", rule<tril>}, {"aten::triu", rule<triu>},   {"aten::upsample_nearest2d", rule<upsample_nearest2d>},
 };
 
 }  // namespace

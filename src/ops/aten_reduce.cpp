@@ -16,7 +16,9 @@ Ref accumulated(Call& c, std::string_view op, Ref x, std::span<const int64_t> di
     return c.cast(c.reduce_all(op, c.up(c.cast(x, d)), dims), d);
 }
 template <const OpDef& op> Results fold(Call& c) { return {shaped(c, accumulated(c, op.name, c.tensor(0), c.dims(1, c.tensor(0))))}; }
-template <const OpDef& op> Results fold_all(Call& c) { return {shaped(c, accumulated(c, op.name, c.tensor(0), c.dims(size_t(-1), c.tensor(0))))}; }
+template <const OpDef& op> Results fold_all(Call& c) {
+    return {shaped(c, accumulated(c, op.name, c.tensor(0), c.dims(size_t(-1), c.tensor(0))))};
+}
 
 Results mean_over(Call& c, std::span<const int64_t> dims) {
     Ref x = c.tensor(0);
@@ -34,7 +36,9 @@ template <const OpDef& op, const OpDef& of_bools> Ref extremum(Call& c, std::spa
     require(numel(x->shape) > 0);
     return c.reduce_all(x->dtype == DType::b1 ? of_bools.name : op.name, x, dims);
 }
-template <const OpDef& op, const OpDef& of_bools> Results extremum_dims(Call& c) { return {shaped(c, extremum<op, of_bools>(c, c.dims(1, c.tensor(0))))}; }
+template <const OpDef& op, const OpDef& of_bools> Results extremum_dims(Call& c) {
+    return {shaped(c, extremum<op, of_bools>(c, c.dims(1, c.tensor(0))))};
+}
 template <const OpDef& op, const OpDef& of_bools> Results extremum_all(Call& c) {
     return {shaped(c, extremum<op, of_bools>(c, c.dims(size_t(-1), c.tensor(0))))};
 }

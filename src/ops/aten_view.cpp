@@ -44,7 +44,8 @@ Range range_of(Call& c, int64_t extent, size_t start_at, size_t end_at, size_t s
         int64_t v = c.given(i) ? c.integer(i) : otherwise;
         return std::clamp<int64_t>(v < 0 ? v + extent : v, 0, extent);
     };
-    const int64_t start = bound(start_at, 0), end = std::max(start, bound(end_at, extent)), step = c.given(step_at) ? c.integer(step_at) : 1;
+    const int64_t start = bound(start_at, 0), end = std::max(start, bound(end_at, extent)),
+                  step = c.given(step_at) ? c.integer(step_at) : 1;
     return {start, (end - start + step - 1) / step, step};
 }
 Results slice(Call& c) {
@@ -123,32 +124,19 @@ Results select_scatter(Call& c) {
 }
 
 constexpr Row kRules[] = {
-    {"aten::alias", rule<identity>, true},
-    {"aten::detach", rule<identity>, true},
-    {"aten::lift_fresh", rule<identity>, true},
-    {"aten::view", rule<reshaped>, true},
-    {"aten::_reshape_alias", rule<reshaped>, true},
-    {"aten::unsqueeze", rule<reshaped>, true},
-    {"aten::squeeze", rule<reshaped>, true},
-    {"aten::squeeze.dim", rule<reshaped>, true},
-    {"aten::squeeze.dims", rule<reshaped>, true},
-    {"aten::expand", rule<expand>, true},
-    {"aten::transpose.int", rule<transpose>, true},
-    {"aten::t", rule<t>, true},
-    {"aten::permute", rule<permute>, true},
-    {"aten::select.int", rule<select>, true},
-    {"aten::slice.Tensor", rule<slice>, true},
-    {"aten::split.Tensor", rule<split>, true},
-    {"aten::split_with_sizes", rule<split>, true},
-    {"aten::unbind.int", rule<unbind>, true},
-    {"aten::diagonal", rule<diagonal>, true},
-    {"aten::unfold", rule<unfold>, true},
-    {"aten::as_strided", rule<as_strided>, true},
-    {"aten::clone", rule<identity>},
-    {"aten::_unsafe_view", rule<reshaped>},
-    {"aten::unsafe_split.Tensor", rule<split>},
-    {"aten::split_with_sizes_copy", rule<split>},
-    {"aten::slice_scatter", rule<slice_scatter>},
+    {"aten::alias", rule<identity>, true},          {"aten::detach", rule<identity>, true},
+    {"aten::lift_fresh", rule<identity>, true},     {"aten::view", rule<reshaped>, true},
+    {"aten::_reshape_alias", rule<reshaped>, true}, {"aten::unsqueeze", rule<reshaped>, true},
+    {"aten::squeeze", rule<reshaped>, true},        {"aten::squeeze.dim", rule<reshaped>, true},
+    {"aten::squeeze.dims", rule<reshaped>, true},   {"aten::expand", rule<expand>, true},
+    {"aten::transpose.int", rule<transpose>, true}, {"aten::t", rule<t>, true},
+    {"aten::permute", rule<permute>, true},         {"aten::select.int", rule<select>, true},
+    {"aten::slice.Tensor", rule<slice>, true},      {"aten::split.Tensor", rule<split>, true},
+    {"aten::split_with_sizes", rule<split>, true},  {"aten::unbind.int", rule<unbind>, true},
+    {"aten::diagonal", rule<diagonal>, true},       {"aten::unfold", rule<unfold>, true},
+    {"aten::as_strided", rule<as_strided>, true},   {"aten::clone", rule<identity>},
+    {"aten::_unsafe_view", rule<reshaped>},         {"aten::unsafe_split.Tensor", rule<split>},
+    {"aten::split_with_sizes_copy", rule<split>},   {"aten::slice_scatter", rule<slice_scatter>},
     {"aten::select_scatter", rule<select_scatter>},
 };
 

@@ -81,7 +81,8 @@ Ref Build::concat(std::span<const Ref> parts, int64_t dim) {
     int64_t start = 0;
     for (Ref p : parts) {
         if (p->shape[dim] == 0) continue;
-        if (!out) out = p->shape[dim] == whole[dim] ? p : g.op("window", {p}, {{dim, start, whole[dim], 1}, {}});
+        if (!out)
+            out = p->shape[dim] == whole[dim] ? p : g.op("window", {p}, {{dim, start, whole[dim], 1}, {}});
         else {
             Ref laid = g.op("window", {p}, {{dim, start, whole[dim], 1}, {}});
             out = where(g.op("ge", {positions(whole, dim), g.integer(start, DType::i64)}), laid, out);

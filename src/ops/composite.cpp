@@ -171,16 +171,33 @@ std::vector<Sample> norms() {
             {{{DType::f32, {2, 3, 20}}}, {{}, {1e-5}}},
             {{{DType::f64, {4, 6}}, {DType::f64, {6}}}, {{}, {1e-5}}}};
 }
-std::vector<Sample> pairs() { return {{{{DType::f32, {3, 37}}, {DType::f32, {3, 37}}}}, {{{DType::f64, {9}}, {DType::f64, {9}}}}, {{{DType::bf16, {9}}, {DType::bf16, {9}}}}}; }
+std::vector<Sample> pairs() {
+    return {{{{DType::f32, {3, 37}}, {DType::f32, {3, 37}}}},
+            {{{DType::f64, {9}}, {DType::f64, {9}}}},
+            {{{DType::bf16, {9}}, {DType::bf16, {9}}}}};
+}
 
 }  // namespace
 
 // The expansion ends with the one rounding; gradients compute in f32 as well. In scope in `grad`: b, n, in, out, x, d (x and dy in f32).
-#define COMPOSITE(word, text, shape_rule, values, ...) \
-    const OpDef op_##word = {.name = #word, .doc = text, .dtype = floating, .shape = shape_rule, \
-        .body = Composite{[](Graph& g, const Node& n, In in) -> Ref { Build b{g}; return b.cast(word(b, n, in), n.dtype); }}, \
-        .samples = [] { return values; } __VA_OPT__(, .vjp = [](Graph& g, [[maybe_unused]] const Node& n, In in, [[maybe_unused]] Ref out, Ref dy) -> std::vector<Ref> { \
-            Build b{g}; [[maybe_unused]] Ref x = b.up(in[0]); [[maybe_unused]] Ref d = b.up(dy); return {b.cast(__VA_ARGS__, in[0]->dtype)}; })};
+#define COMPOSITE(word, text, shape_rule, values, ...)                                                                                     \
+    const OpDef op_##word = {                                                                                                              \
+        .name = #word,                                                                                                                     \
+        .doc = text,                                                                                                                       \
+        .dtype = floating,                                                                                                                 \
+        .shape = shape_rule,                                                                                                               \
+        .body = Composite{[](Graph& g, const Node& n, In in) -> Ref {                                                                      \
+            Build b{g};                                                                                                                    \
+            return b.cast(word(b, n, in), n.dtype);                                                                                        \
+        }},                                                                                                                                \
+        .samples = [] { return values; } __VA_OPT__(                                                                                       \
+                       ,                                                                                                                   \
+                       .vjp = [](Graph& g, [[maybe_unused]] const Node& n, In in, [[maybe_unused]] Ref out, Ref dy) -> std::vector<Ref> {  \
+                           Build b{g};                                                                                                     \
+                           [[maybe_unused]] Ref x = b.up(in[0]);                                                                           \
+                           [[maybe_unused]] Ref d = b.up(dy);                                                                              \
+                           return {b.cast(__VA_ARGS__, in[0]->dtype)};                                                                     \
+                       })};
 
 COMPOSITE(mean, "ints: dim", keepdim, rows(), b.expand(b.div(d, extent(n, in)), in[0]->shape))
 COMPOSITE(var, "ints: dim; floats: correction", keepdim, with(rows(), {1}),
@@ -191,7 +208,8 @@ COMPOSITE(log_softmax, "ints: dim", first_shape, rows(), log_softmax_grad(b, n, 
 COMPOSITE(gelu, "x * normal cdf(x)", same, unary(), gelu_grad(b, x, d))
 COMPOSITE(gelu_tanh, "the tanh form of gelu", same, unary())
 COMPOSITE(silu, "x * sigmoid(x)", same, unary(), silu_grad(b, x, d))
-COMPOSITE(softplus, "log(1 + exp(beta x)) / beta, x above the threshold. floats: beta, threshold", same, with(unary(), {1, 2}), softplus_grad(b, n, x, d))
+COMPOSITE(softplus, "log(1 + exp(beta x)) / beta, x above the threshold. floats: beta, threshold", same, with(unary(), {1, 2}),
+          softplus_grad(b, n, x, d))
 COMPOSITE(elu, "floats: alpha, scale, input scale", same, with(unary(), {1.5, 1, 1}), elu_grad(b, n, x, d))
 COMPOSITE(mish, "x * tanh(softplus(x))", same, unary(), mish_grad(b, x, d))
 COMPOSITE(log_sigmoid, "log(sigmoid(x))", same, unary(), b.mul(d, b("sigmoid", {b.neg(x)})))
@@ -201,9 +219,16 @@ COMPOSITE(leaky_relu, "floats: slope below 0", same, with(unary(), {0.01}), b.wh
 COMPOSITE(lerp, "x + w (y - x). floats: w", same, with(pairs(), {0.1}))
 #undef COMPOSITE
 
-#define NORM(word, text) \
-    const OpDef op_##word = {.name = #word, .doc = text, .dtype = first, .shape = first_shape, \
-        .body = Composite{[](Graph& g, const Node& n, In in) -> Ref { Build b{g}; return b.cast(word(b, n, in), n.dtype); }}, .samples = norms};
+#define NORM(word, text)                                                                                                                   \
+    const OpDef op_##word = {.name = #word,                                                                                                \
+                             .doc = text,                                                                                                  \
+                             .dtype = first,                                                                                               \
+                             .shape = first_shape,                                                                                         \
+                             .body = Composite{[](Graph& g, const Node& n, In in) -> Ref {                                                 \
+                                 Build b{g};                                                                                               \
+                                 return b.cast(word(b, n, in), n.dtype);                                                                   \
+                             }},                                                                                                           \
+                             .samples = norms};
 NORM(layer_norm, "over the last dimension. operands: x, weight, bias; floats: eps")
 NORM(rms_norm, "over the last dimension. operands: x, weight; floats: eps")
 #undef NORM

@@ -87,8 +87,10 @@ Coords map_view(const Node& n, const Coords& out, IndexEnv& env) {
         const int a_end = a, z_end = z;
         int64_t pa = a > 0 ? to[--a] : 1, pz = z > 0 ? from[--z] : 1;
         while (pa != pz) {
-            if (pa < pz) pa *= to[--a];
-            else pz *= from[--z];
+            if (pa < pz)
+                pa *= to[--a];
+            else
+                pz *= from[--z];
         }
         Coord position;
         int64_t step = 1;
@@ -99,8 +101,10 @@ Coords map_view(const Node& n, const Coords& out, IndexEnv& env) {
         for (int d = z_end - 1; d > z; d--) {
             if (from[d] == 1) continue;
             step /= from[d];
-            if (step == 1) c[d] = position, position = Coord{};  // nothing above: not a split
-            else position = env.divmod(position, from[d], &c[d]);
+            if (step == 1)
+                c[d] = position, position = Coord{};  // nothing above: not a split
+            else
+                position = env.divmod(position, from[d], &c[d]);
         }
         if (z_end > z && from[z] != 1) c[z] = position;
     }
@@ -133,9 +137,12 @@ Coords map_diagonal(const Node& n, const Coords& out, IndexEnv& env) {
     Coords c(n.in[0]->shape.size());
     size_t next = 0;
     for (int64_t d = 0; d < int64_t(c.size()); d++) {
-        if (d == row) c[d] = env.sum(out.back(), number(offset < 0 ? -offset : 0));
-        else if (d == column) c[d] = env.sum(out.back(), number(offset > 0 ? offset : 0));
-        else c[d] = out[next++];
+        if (d == row)
+            c[d] = env.sum(out.back(), number(offset < 0 ? -offset : 0));
+        else if (d == column)
+            c[d] = env.sum(out.back(), number(offset > 0 ? offset : 0));
+        else
+            c[d] = out[next++];
     }
     return c;
 }
@@ -180,20 +187,27 @@ Sample picks(Shape shape, std::vector<Shape> indices, int64_t dim, double extent
 
 }  // namespace
 
-#define INDEX(word, text, shape_rule, values, ...) \
-    const OpDef op_##word = {.name = #word, .doc = text, .dtype = first, .shape = shape_rule, .body = Index{map_##word}, .samples = [] { return values; } __VA_OPT__(, .vjp = GRAD(__VA_ARGS__))};
+#define INDEX(word, text, shape_rule, values, ...)                                                                                         \
+    const OpDef op_##word = {.name = #word, .doc = text, .dtype = first, .shape = shape_rule, .body = Index{map_##word}, .samples = [] {   \
+                                 return values;                                                                                            \
+                             } __VA_OPT__(, .vjp = GRAD(__VA_ARGS__))};
 
 INDEX(expand, "broadcast. ints: shape", expanded, samples(f32({3, 1}, {2, 3, 20}), f32({}, {4})), {b.sum_to(dy, in[0]->shape)})
 INDEX(view, "the same elements in another shape. ints: shape", viewed,
-      samples(f32({4, 6, 20}, {24, 20}), f32({24, 20}, {4, 6, 20}), f32({6, 20}, {2, 60}), f32({4, 15}, {20, 3}), f32({5, 1}, {1, 5})), {b.view(dy, in[0]->shape)})
-INDEX(transpose, "permutation. ints: for each output dimension the input's", permuted, samples(f32({5, 37}, {1, 0}), f32({3, 4, 20}, {1, 2, 0})),
-      {b.transpose(dy, inverse(n.at.i))})
-INDEX(slice, "ints: dim, start, length, step (may be negative)", resized, samples(f32({5, 40}, {1, 3, 34, 1}), f32({5, 40}, {1, 39, 20, -2}), f32({9, 20}, {0, 2, 3, 3})),
-      {unslice(b, n, dy, in[0]->shape)})
-INDEX(window, "x laid out along a dimension of another length. ints: dim, start, length, step. Values outside are unspecified", resized, samples(), )
-INDEX(diagonal, "ints: offset, dim1, dim2, length; the diagonal comes last", without_diagonal, samples(f32({5, 7}, {1, 0, 1, 5}), f32({5, 2, 7}, {-2, 0, 2, 3})))
-INDEX(unfold, "overlapping windows; they come last. ints: dim, size, step", unfolded, samples(f32({3, 20}, {1, 5, 2}), f32({9, 4}, {0, 3, 3})))
-INDEX(as_strided, "a strided look at a flat value. ints: offset, sizes.., strides..", strided, samples(f32({60}, {2, 4, 5, 12, 1}), f32({60}, {0, 4, 4, 4, 1, 1, 5})))
+      samples(f32({4, 6, 20}, {24, 20}), f32({24, 20}, {4, 6, 20}), f32({6, 20}, {2, 60}), f32({4, 15}, {20, 3}), f32({5, 1}, {1, 5})),
+      {b.view(dy, in[0]->shape)})
+INDEX(transpose, "permutation. ints: for each output dimension the input's", permuted,
+      samples(f32({5, 37}, {1, 0}), f32({3, 4, 20}, {1, 2, 0})), {b.transpose(dy, inverse(n.at.i))})
+INDEX(slice, "ints: dim, start, length, step (may be negative)", resized,
+      samples(f32({5, 40}, {1, 3, 34, 1}), f32({5, 40}, {1, 39, 20, -2}), f32({9, 20}, {0, 2, 3, 3})), {unslice(b, n, dy, in[0]->shape)})
+INDEX(window, "x laid out along a dimension of another length. ints: dim, start, length, step. Values outside are unspecified", resized,
+      samples(), )
+INDEX(diagonal, "ints: offset, dim1, dim2, length; the diagonal comes last", without_diagonal,
+      samples(f32({5, 7}, {1, 0, 1, 5}), f32({5, 2, 7}, {-2, 0, 2, 3})))
+INDEX(unfold, "overlapping windows; they come last. ints: dim, size, step", unfolded,
+      samples(f32({3, 20}, {1, 5, 2}), f32({9, 4}, {0, 3, 3})))
+INDEX(as_strided, "a strided look at a flat value. ints: offset, sizes.., strides..", strided,
+      samples(f32({60}, {2, 4, 5, 12, 1}), f32({60}, {0, 4, 4, 4, 1, 1, 5})))
 INDEX(gather, "x[.., index[..], ..]. ints: dim", second_shape, samples(picks({5, 7}, {{5, 3}}, 1, 7), picks({5, 7}, {{2, 7}}, 0, 5)))
 INDEX(index, "x[:, i, j, ..]: one dimension per index tensor, which share a shape. ints: the first dim", indexed,
       samples(picks({5, 7}, {{3, 2}}, 0, 5), picks({4, 5, 7}, {{6}}, 1, 5), picks({4, 5, 7}, {{6}, {6}}, 0, 4)))

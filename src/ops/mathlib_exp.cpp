@@ -58,9 +58,7 @@ Val log_edges(Emitter& e, Val x, Val p) {
 }
 
 // From `bound` on the function is 1 exactly: what remains to 1 would otherwise be multiplied by a large x (gelu).
-Val saturated(Emitter& e, Val x, double bound, Val y) {
-    return e.select(e.cmp(Cmp::ge, e.abs(x), e.f(bound)), e.copysign(e.f(1), x), y);
-}
+Val saturated(Emitter& e, Val x, double bound, Val y) { return e.select(e.cmp(Cmp::ge, e.abs(x), e.f(bound)), e.copysign(e.f(1), x), y); }
 
 }  // namespace
 

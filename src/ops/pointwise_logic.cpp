@@ -26,14 +26,28 @@ Val shift_right(Emitter& e, Val x, Val count, const Node& n) {  // too far: all 
 Val invert(Emitter& e, Val x) { return e.bit_xor(x, e.integer(x.ty, x.ty == Ty::b1 ? 1 : -1)); }
 
 std::vector<Sample> comparisons() {
-    return {{{{DType::f32, {3, 37}}, {DType::f32, {37}}}}, {{{DType::bf16, {2, 5, 16}}, {DType::bf16, {5, 1}}}}, {{{DType::i64, {40}}, {DType::i64, {}}}}, {{{DType::b1, {40}}, {DType::b1, {40}}}}, {{{DType::u8, {40}}, {DType::u8, {40}}}, {}, 0, 200}};
+    return {{{{DType::f32, {3, 37}}, {DType::f32, {37}}}},
+            {{{DType::bf16, {2, 5, 16}}, {DType::bf16, {5, 1}}}},
+            {{{DType::i64, {40}}, {DType::i64, {}}}},
+            {{{DType::b1, {40}}, {DType::b1, {40}}}},
+            {{{DType::u8, {40}}, {DType::u8, {40}}}, {}, 0, 200}};
 }
-std::vector<Sample> bits() { return {{{{DType::i64, {40}}, {DType::i64, {}}}, {}, -9, 9}, {{{DType::b1, {3, 7}}, {DType::b1, {7}}}}, {{{DType::u8, {40}}, {DType::u8, {40}}}, {}, 0, 200}}; }
-std::vector<Sample> one_of_bits() { return {{{{DType::i64, {40}}}, {}, -9, 9}, {{{DType::b1, {3, 7}}}}, {{{DType::u8, {40}}}, {}, 0, 200}}; }
-std::vector<Sample> shifts() { return {{{{DType::i64, {40}}, {DType::i64, {40}}}, {}, 0, 70}, {{{DType::i32, {40}}, {DType::i32, {}}}, {}, -2, 9}, {{{DType::u8, {40}}, {DType::u8, {40}}}, {}, 0, 10}}; }
+std::vector<Sample> bits() {
+    return {{{{DType::i64, {40}}, {DType::i64, {}}}, {}, -9, 9},
+            {{{DType::b1, {3, 7}}, {DType::b1, {7}}}},
+            {{{DType::u8, {40}}, {DType::u8, {40}}}, {}, 0, 200}};
+}
+std::vector<Sample> one_of_bits() {
+    return {{{{DType::i64, {40}}}, {}, -9, 9}, {{{DType::b1, {3, 7}}}}, {{{DType::u8, {40}}}, {}, 0, 200}};
+}
+std::vector<Sample> shifts() {
+    return {{{{DType::i64, {40}}, {DType::i64, {40}}}, {}, 0, 70},
+            {{{DType::i32, {40}}, {DType::i32, {}}}, {}, -2, 9},
+            {{{DType::u8, {40}}, {DType::u8, {40}}}, {}, 0, 10}};
+}
 }  // namespace
 
-#define LOGIC(word, text, type, values, expr) \
+#define LOGIC(word, text, type, values, expr)                                                                                              \
     const OpDef op_##word = {.name = #word, .doc = text, .dtype = type, .shape = same, .body = EMIT(0.02, expr), .samples = values};
 
 LOGIC(lt, "x < y", boolean, comparisons, compare(e, Cmp::lt, a[0], a[1]))

@@ -24,7 +24,7 @@ DType promote(DType a, DType b) {
     if (a == b) return a;
     if (category(a) != category(b)) return category(a) > category(b) ? a : b;
     if (category(a) == 2) return size_of(a) == size_of(b) ? DType::f32 : size_of(a) > size_of(b) ? a : b;  // bf16 with f16: f32
-    if (a == DType::u8 || b == DType::u8) return std::max({a, b, DType::i16});                              // u8 with i8: i16
+    if (a == DType::u8 || b == DType::u8) return std::max({a, b, DType::i16});                             // u8 with i8: i16
     return std::max(a, b);
 }
 
@@ -32,8 +32,10 @@ DType result_type(std::span<const Arg* const> operands, DType default_float) {
     Groups g;
     for (const Arg* arg : operands) {
         if (auto* t = arg->as<Ref>()) {
-            if ((*t)->shape.empty()) add_to(g.zero, g.has_zero, (*t)->dtype);
-            else add_to(g.dims, g.has_dims, (*t)->dtype);
+            if ((*t)->shape.empty())
+                add_to(g.zero, g.has_zero, (*t)->dtype);
+            else
+                add_to(g.dims, g.has_dims, (*t)->dtype);
         }
         if (arg->as<bool>()) add_to(g.number, g.has_number, DType::b1);
         if (arg->as<int64_t>()) add_to(g.number, g.has_number, DType::i64);

@@ -26,7 +26,8 @@ Val only(Emitter&, const Val* acc, const Node&) { return acc[0]; }
 
 // One accumulator that combines with elements as with other accumulators.
 template <Val (*neutral)(Emitter&, Ty), Val (*combine)(Emitter&, Val, Val)> constexpr Reduce fold() {
-    return {1, [](Emitter& e, Ty t, Val* acc) { acc[0] = neutral(e, t); }, [](Emitter& e, Val* acc, Val x, Val) { acc[0] = combine(e, acc[0], x); },
+    return {1, [](Emitter& e, Ty t, Val* acc) { acc[0] = neutral(e, t); },
+            [](Emitter& e, Val* acc, Val x, Val) { acc[0] = combine(e, acc[0], x); },
             [](Emitter& e, Val* acc, const Val* other) { acc[0] = combine(e, acc[0], other[0]); }, only};
 }
 Val zero(Emitter& e, Ty t) { return e.constant(t, 0); }
@@ -55,8 +56,10 @@ template <Val (*worst)(Emitter&, Ty), Cmp better> constexpr Reduce arg() {
                 acc[0] = worst(e, t);
                 acc[1] = e.integer(Ty::i64, std::numeric_limits<int64_t>::max());
             },
-            take<better>, [](Emitter& e, Val* acc, const Val* other) { take<better>(e, acc, other[0], other[1]); },
-            [](Emitter&, const Val* acc, const Node&) { return acc[1]; }, true};
+            take<better>,
+            [](Emitter& e, Val* acc, const Val* other) { take<better>(e, acc, other[0], other[1]); },
+            [](Emitter&, const Val* acc, const Node&) { return acc[1]; },
+            true};
 }
 
 // The elements that are the extremum share its gradient.
@@ -74,8 +77,13 @@ std::vector<Sample> numbers() {
 std::vector<Sample> truths() { return {{{{DType::b1, {5, 3}}}, {{1}, {}}, 0, 2}, {{{DType::b1, {4, 50}}}, {{0}, {}}, 0, 2}}; }
 }  // namespace
 
-#define REDUCE(word, text, type, values, how, ...) \
-    const OpDef op_##word = {.name = #word, .doc = text, .dtype = type, .shape = keepdim, .body = how, .samples = values __VA_OPT__(, .vjp = GRAD(__VA_ARGS__))};
+#define REDUCE(word, text, type, values, how, ...)                                                                                         \
+    const OpDef op_##word = {.name = #word,                                                                                                \
+                             .doc = text,                                                                                                  \
+                             .dtype = type,                                                                                                \
+                             .shape = keepdim,                                                                                             \
+                             .body = how,                                                                                                  \
+                             .samples = values __VA_OPT__(, .vjp = GRAD(__VA_ARGS__))};
 
 REDUCE(sum, "ints: dim", first, numbers, (fold<zero, add>()), {b.expand(dy, in[0]->shape)})
 REDUCE(prod, "ints: dim", first, numbers, (fold<one, mul>()))

@@ -55,7 +55,9 @@ struct Build {
     Ref transpose(Ref a, std::vector<int64_t> order);  // order[d]: which dimension of a comes to d
     Ref slice(Ref a, int64_t dim, int64_t start, int64_t length, int64_t step = 1);
 
-    Ref reduce(std::string_view op, Ref a, int64_t dim, std::vector<double> floats = {}) { return g.op(op, {a}, {{dim}, std::move(floats)}); }
+    Ref reduce(std::string_view op, Ref a, int64_t dim, std::vector<double> floats = {}) {
+        return g.op(op, {a}, {{dim}, std::move(floats)});
+    }
     Ref sum(Ref a, int64_t dim) { return reduce("sum", a, dim); }
     // Over several dimensions (ascending), which stay with extent 1: adjacent ones are merged, the others follow one after another.
     Ref reduce_all(std::string_view op, Ref a, std::span<const int64_t> dims);
@@ -72,7 +74,14 @@ std::vector<int64_t> inverse(std::span<const int64_t> permutation);
 }  // namespace framejit::rules
 
 // A pointwise body, written as the expression that it computes. In scope: e (Emitter), a (operands), n (the node).
-#define EMIT(cost, expr) Pointwise{[]([[maybe_unused]] Emitter& e, [[maybe_unused]] rules::Vals a, [[maybe_unused]] const Node& n) -> Val { return expr; }, cost}
+#define EMIT(cost, expr)                                                                                                                   \
+    Pointwise {                                                                                                                            \
+        []([[maybe_unused]] Emitter& e, [[maybe_unused]] rules::Vals a, [[maybe_unused]] const Node& n) -> Val { return expr; }, cost      \
+    }
 // One gradient per operand. In scope: b (Build), n, in, out, dy.
-#define GRAD(...) [](Graph& g, [[maybe_unused]] const Node& n, [[maybe_unused]] rules::In in, [[maybe_unused]] Ref out, [[maybe_unused]] Ref dy) -> std::vector<Ref> { \
-        [[maybe_unused]] rules::Build b{g}; return __VA_ARGS__; }
+#define GRAD(...)                                                                                                                          \
+    [](Graph& g, [[maybe_unused]] const Node& n, [[maybe_unused]] rules::In in, [[maybe_unused]] Ref out,                                  \
+       [[maybe_unused]] Ref dy) -> std::vector<Ref> {                                                                                      \
+        [[maybe_unused]] rules::Build b{g};                                                                                                \
+        return __VA_ARGS__;                                                                                                                \
+    }

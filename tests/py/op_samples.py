@@ -116,7 +116,7 @@ SAMPLES = {
     "where.Scalar": [(mask, 1, 2), (mask, 0.5, 2.0)],
     "masked_fill.Scalar": [(T(), mask, 2), (T(), T((6,), torch.bool, -1, 1), 0.3)],
     "masked_fill.Tensor": [(T(), mask, T(()))],
-    "_to_copy": [(T(lo=-300, hi=300), d, None, None, None, False, None) for d in (None, torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)],
+    "_to_copy": [(T(lo=-spread, hi=spread), d, None, None, None, False, None) for d in (None, torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool) for spread in (300, 4e9)],
     "copy": [(T(), T(dtype=torch.float32), False), (T(), T((6,)), False), (T(dtype=torch.float32), T(), False)],
     "fill.Scalar": [(T(), 2), (T(), 0.5)],
     "fill.Tensor": [(T(), T(()))],

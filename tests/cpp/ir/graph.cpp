@@ -3,21 +3,9 @@
 
 #include "framejit/op.h"
 #include "src/passes/passes.h"
+#include "tests/cpp/sample_data.h"
 
 using namespace framejit;
-
-namespace {
-
-Graph sample_graph(const OpDef& op, const Sample& s) {
-    Graph g;
-    g.name = op.name;
-    std::vector<Ref> in;
-    for (auto& [dtype, shape] : s.in) in.push_back(g.input(dtype, shape, contiguous_strides(shape)));
-    g.outputs.push_back({g.op(op.name, in, s.at)});
-    return g;
-}
-
-}  // namespace
 
 BOOST_AUTO_TEST_SUITE(graph)
 
