@@ -1,6 +1,7 @@
 // A decomposed graph to a program: kernels and extern calls in an order that respects who reads and overwrites what, and where values live.
 // A value that kernels make is stored once into its own buffer (an output's, where it is one) and additionally into every further output
 // that it is, and into a private copy for an extern call that overwrites it.
+#include "src/schedule/finish.h"
 #include "src/schedule/memory.h"
 #include "src/schedule/order.h"
 #include "src/schedule/plan.h"
@@ -183,6 +184,7 @@ private:
             }
         for (Ref root : g.roots) k.in_place |= in_place_.count(root) > 0;
         k.stores = std::move(stores);
+        choose_keeps(k, options_.keep_ns);
         if (!k.stores.empty()) {
             if (k.kind == Kernel::Split) item.buffers.push_back(add_partials(k));
             program_.fused_ops += ops_in(k);

@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_CASE(in_place) {
     }
 }
 BOOST_AUTO_TEST_CASE(in_place_with_other_readers) {
-    Graph g;   // x becomes its own reverse, and its sum is read elsewhere
+    Graph g;  // x becomes its own reverse, and its sum is read elsewhere
     Ref x = in(g, {5, 40});
     g.outputs = {{g.op("slice", {x}, {{1, 39, 40, -1}, {}}), 0}, {g.op("sum", {x}, {{0}, {}})}};
     check(g);
@@ -81,7 +81,8 @@ BOOST_AUTO_TEST_CASE(swapped_inputs) {
 }
 BOOST_AUTO_TEST_CASE(every_dtype) {
     for (DType d : {DType::b1, DType::u8, DType::i8, DType::i16, DType::i32, DType::i64, DType::bf16, DType::f16, DType::f32, DType::f64})
-        for (DType to : {DType::b1, DType::u8, DType::i8, DType::i16, DType::i32, DType::i64, DType::bf16, DType::f16, DType::f32, DType::f64}) {
+        for (DType to :
+             {DType::b1, DType::u8, DType::i8, DType::i16, DType::i32, DType::i64, DType::bf16, DType::f16, DType::f32, DType::f64}) {
             Graph g;
             Ref x = in(g, {3, 29}, d), t = g.op("transpose", {g.input(d, {29, 3}, {3, 1})}, {{1, 0}, {}});
             g.outputs = {{g.op("cast", {x}, {{int64_t(to)}, {}})}, {g.op("cast", {t}, {{int64_t(to)}, {}})}};
@@ -98,7 +99,7 @@ BOOST_AUTO_TEST_CASE(gather_and_bad_index) {
     Graph g;
     Ref x = in(g, {10, 33}), i = in(g, {4}, DType::i64);
     g.outputs = {{g.op("index", {x, i}, {{0}, {}})}};
-    check(g, -10, 10);   // negative indices wrap
+    check(g, -10, 10);  // negative indices wrap
     const auto e = compile(g, host_target());
     test::Memory m = test::random_memory(g, 1, -10, 10);
     static_cast<int64_t*>(m.pointers[1])[2] = 10;
