@@ -179,7 +179,8 @@ private:
             for (int b : buffers_of_root(g.roots[i])) {
                 const int copy = g.lowered.copy_store[i];
                 const auto own = own_.find(g.roots[i]);
-                stores.push_back(k.stores[copy >= 0 && own->second == b ? size_t(copy) : i]);
+                const bool stands_in = copy >= 0 && own != own_.end() && own->second == b;
+                stores.push_back(k.stores[stands_in ? size_t(copy) : i]);
                 item.buffers.push_back(b);
             }
         for (Ref root : g.roots) k.in_place |= in_place_.count(root) > 0;
