@@ -99,7 +99,6 @@ void Function::start(const std::string& name) {
     for (size_t i = 0; i < count; i++) buffers_.push_back(b_.CreateLoad(p, b_.CreateConstGEP1_64(p, f_->getArg(0), i)));
     var_.fill(nullptr);
     scopes_.assign(1, {});
-    splats_.assign(1, {});
     kept_.clear();
     kept_ready_.clear();
     int64_t offset = 0;
@@ -130,10 +129,8 @@ void Function::loop(Value* from, Value* to, int64_t step, Carry& carry, const st
         current.push_back(phis.back());
     }
     scopes_.emplace_back();
-    splats_.emplace_back();
     body(i, current);
     scopes_.pop_back();
-    splats_.pop_back();
     Value* next = b_.CreateAdd(i, i64(step), "", true, true);
     Block* end = b_.GetInsertBlock();
     i->addIncoming(next, end);
@@ -188,7 +185,6 @@ Function::Work Function::work_of(int stage) const {
 void Function::pass(const Work& w, Carry& acc, size_t first, Value* at, Value* mask) {
     var_[kLane] = at;
     scopes_.emplace_back();
-    splats_.emplace_back();
     Value* index = k_.red == kSeq ? var_[kSeq] : at;
     step(w, acc, first, index, mask);
     for (int keep : w.keeps) {
@@ -198,7 +194,6 @@ void Function::pass(const Work& w, Carry& acc, size_t first, Value* at, Value* m
     }
     for (int s : w.stores) store(k_.stores[s]);
     scopes_.pop_back();
-    splats_.pop_back();
 }
 
 }  // namespace framejit
