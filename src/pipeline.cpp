@@ -19,6 +19,8 @@ struct Pass {
 };
 constexpr Pass kPasses[] = {
     {"decompose", decompose, Stage::Decomposed},
+    {"simplify", simplify, Stage::Decomposed},
+    {"dead code", dead_code, Stage::Decomposed},
 };
 
 #ifdef NDEBUG

@@ -45,7 +45,7 @@ void compilation(benchmark::State& state, const std::string& name) {
     double schedule = 0;
     size_t kernels = 1;
     for (auto _ : state) {
-        const auto x = compile(g, host_target());   // dropped at once: the next one finds nothing in the cache
+        const auto x = compile(g, host_target());  // dropped at once: the next one finds nothing in the cache
         schedule += x->schedule_ms;
         kernels = size_t(x->kernels);
     }
@@ -57,7 +57,9 @@ void compilation(benchmark::State& state, const std::string& name) {
 
 int main(int argc, char** argv) {
     for (const std::string& name : bench::names()) {
-        benchmark::RegisterBenchmark(("kernel/" + name).c_str(), [name](benchmark::State& s) { kernel(s, name); })->Unit(benchmark::kMillisecond);
+        benchmark::RegisterBenchmark(("kernel/" + name).c_str(), [name](benchmark::State& s) {
+            kernel(s, name);
+        })->Unit(benchmark::kMillisecond);
         benchmark::RegisterBenchmark(("compile/" + name).c_str(), [name](benchmark::State& s) { compilation(s, name); })
             ->Unit(benchmark::kMillisecond)
             ->MinTime(0.1);

@@ -71,16 +71,16 @@ Ref merge_heads(Graph& g, bool big) {
     Ref x = g.op("transpose", {in(g, {b, 12, 128, 64})}, {{0, 2, 1, 3}, {}});
     return g.op("view", {x}, {{b, 128, 768}, {}});
 }
-Ref small_rows(Graph& g, bool big) {   // softmax over 8 values, as in a router
+Ref small_rows(Graph& g, bool big) {  // softmax over 8 values, as in a router
     return g.op("softmax", {in(g, {big ? 1 << 20 : 1 << 14, 8})}, {{1}, {}});
 }
 
 const std::map<std::string, Ref (*)(Graph&, bool)>& table() {
     static const std::map<std::string, Ref (*)(Graph&, bool)> all = {
-        {"bias_gelu", bias_gelu},       {"chain20", chain20},         {"layernorm_residual", layernorm_residual},
-        {"rmsnorm_bf16", rmsnorm_bf16}, {"softmax", softmax},         {"cross_entropy", cross_entropy},
-        {"sum_reduce", sum_reduce},     {"column_sum", column_sum},   {"channel_softmax", channel_softmax},
-        {"merge_heads", merge_heads},   {"small_rows", small_rows},   {"add_transposed", add_transposed},
+        {"bias_gelu", bias_gelu},       {"chain20", chain20},       {"layernorm_residual", layernorm_residual},
+        {"rmsnorm_bf16", rmsnorm_bf16}, {"softmax", softmax},       {"cross_entropy", cross_entropy},
+        {"sum_reduce", sum_reduce},     {"column_sum", column_sum}, {"channel_softmax", channel_softmax},
+        {"merge_heads", merge_heads},   {"small_rows", small_rows}, {"add_transposed", add_transposed},
     };
     return all;
 }

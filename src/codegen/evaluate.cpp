@@ -11,9 +11,9 @@ using llvm::Value;
 // ---- on demand, per scope ----
 Function::Got Function::get(int id) {
     for (size_t s = scopes_.size(); s-- > 0;)
-        if (auto it = scopes_[s].find(id); it != scopes_[s].end()) return it->second;
+        if (auto it = scopes_[s].values.find(id); it != scopes_[s].values.end()) return it->second;
     const Got g = make(id);
-    scopes_.back()[id] = g;
+    scopes_.back().values[id] = g;
     return g;
 }
 Val Function::vector(int id) {
@@ -24,12 +24,12 @@ Val Function::vector(int id) {
     }
     const Got g = get(id);
     if (g.vec || W_ == 1) return g.v;
-    for (size_t s = splats_.size(); s-- > 0;)
-        if (auto it = splats_[s].find(id); it != splats_[s].end()) return it->second.v;
+    for (size_t s = scopes_.size(); s-- > 0;)
+        if (auto it = scopes_[s].splats.find(id); it != scopes_[s].splats.end()) return it->second;
     Value* x = vec_->splat(Lanes::of(g.v));
     vec_->note_uniform(x, Lanes::of(g.v));
     const Val v = Lanes::val(x, g.v.ty);
-    splats_.back()[id] = {v, true};
+    scopes_.back().splats[id] = v;
     return v;
 }
 
@@ -41,7 +41,7 @@ Function::Got Function::make(int id) {
         return {vec_->widen(b_.CreateAlignedLoad(t, p, llvm::Align(uint64_t(size_of(e.dtype)))), e.dtype), true};
     }
     switch (e.kind) {
-    case Expr::Load: return load(e);
+    case Expr::Load: return load(id, e);
     case Expr::Constant:
         return {is_float(e.dtype) ? one_.constant(reg(e.dtype), e.node->at.f[0]) : one_.integer(reg(e.dtype), e.node->at.i[0]), false};
     case Expr::Iota: return make_iota(e);
@@ -180,19 +180,35 @@ Function::Got Function::make_checked(const Expr& e) {
 }
 
 // ---- memory ----
-Function::Got Function::load(const Expr& e) {
+// The element of the first lane, without terms that vary with the lane. Starts from what was made outside of the loops.
+Value* Function::address(int id, size_t buffer, DType d, const Affine& at) {
+    for (size_t s = scopes_.size(); s-- > 0;) {
+        auto it = scopes_[s].bases.find(id);
+        if (it == scopes_[s].bases.end()) continue;
+        Affine rest;
+        for (int v = 0; v < kVars; v++)
+            if (it->second.inner & bit(v)) rest.k[v] = at.k[v];
+        return rest == Affine{} ? it->second.pointer : b_.CreateGEP(one_.memory_scalar(d), it->second.pointer, scalar_part(rest));
+    }
+    return b_.CreateGEP(one_.memory_scalar(d), buffers_[buffer], scalar_part(at));
+}
+Function::Got Function::load(int id, const Expr& e) {
     const DType d = e.dtype;
     const bool vector_terms = std::any_of(e.at.terms.begin(), e.at.terms.end(), [&](const Term& t) { return varies(t.expr, bit(kLane)); });
     const bool vec = per_lane(e.at) || (e.guard >= 0 && varies(e.guard, bit(kLane)));
-    Value* offset = scalar_part(e.at);
     if (!vec || W_ == 1) {
-        if (vector_terms) offset = Lanes::of(integer(e.at).v);
-        if (e.guard >= 0) offset = b_.CreateSelect(inside(e.guard, e.n), offset, i64(0));
-        Value* p = b_.CreateGEP(one_.memory_scalar(d), buffers_[e.buffer], offset);
+        Value* p = nullptr;
+        if (vector_terms || e.guard >= 0) {
+            Value* offset = vector_terms ? Lanes::of(integer(e.at).v) : scalar_part(e.at);
+            if (e.guard >= 0) offset = b_.CreateSelect(inside(e.guard, e.n), offset, i64(0));
+            p = b_.CreateGEP(one_.memory_scalar(d), buffers_[size_t(e.buffer)], offset);
+        } else {
+            p = address(id, size_t(e.buffer), d, e.at);
+        }
         return {one_.widen(b_.CreateAlignedLoad(one_.memory_scalar(d), p, llvm::Align(uint64_t(size_of(d)))), d), vec};
     }
-    if (e.at.k[kLane] == 1 && !vector_terms) return load_lanes(e, b_.CreateGEP(one_.memory_scalar(d), buffers_[e.buffer], offset));
-    return gather(e, offset);
+    Value* p = address(id, size_t(e.buffer), d, e.at);
+    return e.at.k[kLane] == 1 && !vector_terms ? load_lanes(e, p) : gather(e, p);
 }
 // Consecutive elements. With a guard: most vectors are inside as a whole, and those are loaded without a mask.
 Function::Got Function::load_lanes(const Expr& e, Value* p) {
@@ -216,19 +232,16 @@ Function::Got Function::load_lanes(const Expr& e, Value* p) {
     phi->addIncoming(some, part_end);
     return {vec_->widen(phi, e.dtype), true};
 }
-Function::Got Function::gather(const Expr& e, Value* offset) {
-    Value* index = vec_->splat(offset);
-    if (const int64_t k = e.at.k[kLane]) {
-        llvm::SmallVector<llvm::Constant*, 16> steps;
-        for (int q = 0; q < W_; q++) steps.push_back(b_.getInt64(uint64_t(q * k)));
-        index = b_.CreateAdd(index, llvm::ConstantVector::get(steps));
-    }
+Function::Got Function::gather(const Expr& e, Value* base) {
+    llvm::SmallVector<llvm::Constant*, 16> steps;
+    for (int q = 0; q < W_; q++) steps.push_back(b_.getInt64(uint64_t(q * e.at.k[kLane])));
+    Value* index = llvm::ConstantVector::get(steps);
     for (const Term& t : e.at.terms) {
         if (!varies(t.expr, bit(kLane))) continue;
         Value* x = Lanes::of(as_i64(t.expr).v);
         index = b_.CreateAdd(index, t.k == 1 ? x : b_.CreateMul(x, vec_->splat(i64(t.k))));
     }
-    Value* pointers = b_.CreateGEP(one_.memory_scalar(e.dtype), buffers_[e.buffer], index);
+    Value* pointers = b_.CreateGEP(one_.memory_scalar(e.dtype), base, index);
     llvm::Type* t = vec_->memory(e.dtype);
     Value* mask = llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), unsigned(W_)));
     if (e.guard >= 0) {
@@ -240,9 +253,8 @@ Function::Got Function::gather(const Expr& e, Value* offset) {
 }
 
 void Function::store(const Store& s) {
-    Value* offset = scalar_part(s.at);
-    const size_t buffer = k_.loads.size() + size_t(&s - k_.stores.data());
-    Value* p = b_.CreateGEP(one_.memory_scalar(s.dtype), buffers_[buffer], offset);
+    const int number = int(&s - k_.stores.data());
+    Value* p = address(-1 - number, k_.loads.size() + size_t(number), s.dtype, s.at);
     const llvm::Align align(uint64_t(size_of(s.dtype)));
     if (!s.at.k[kLane] || W_ == 1) {
         const Got g = get(s.expr);
@@ -300,6 +312,22 @@ void Function::hoist(const Work& w, unsigned inner) {
         if (k_.stores[s].at.k[kLane] && !varies(k_.stores[s].expr, inner | bit(kLane))) vector(k_.stores[s].expr);
     for (const Reduction* r : w.reductions)
         if (!varies(r->input, inner | bit(kLane))) vector(r->input);
+    hoist_addresses(w, list, inner | bit(kLane));
+}
+void Function::hoist_addresses(const Work& w, const std::vector<int>& list, unsigned inner) {
+    auto keep = [&](int id, size_t buffer, DType d, const Affine& at) {
+        if (std::any_of(at.terms.begin(), at.terms.end(), [&](const Term& t) { return varies(t.expr, inner & ~bit(kLane)); })) return;
+        Affine outer = at;
+        for (int v = 0; v < kVars; v++)
+            if (inner & bit(v)) outer.k[v] = 0;
+        std::erase_if(outer.terms, [&](const Term& t) { return varies(t.expr, bit(kLane)); });  // those are added lane by lane
+        scopes_.back().bases[id] = {b_.CreateGEP(one_.memory_scalar(d), buffers_[buffer], scalar_part(outer)), inner};
+    };
+    for (int id : list) {
+        const Expr& e = k_.exprs[id];
+        if (e.kind == Expr::Load && varies(id, inner)) keep(id, size_t(e.buffer), e.dtype, e.at);
+    }
+    for (int s : w.stores) keep(-1 - s, k_.loads.size() + size_t(s), k_.stores[s].dtype, k_.stores[s].at);
 }
 
 }  // namespace framejit

@@ -4,6 +4,7 @@ namespace framejit {
 using llvm::Value;
 
 namespace {
+constexpr int kLongBody = 80;        // ops: above, no copy of the body is worth its compile time
 constexpr double kDeepChain = 0.5;  // ns along one dependent path: above, one vector in flight leaves the ports idle
 int64_t scratch_row(const Kernel& k, int expr) { return (k.extent[kLane] * size_of(k.exprs[expr].dtype) + 127) / 64 * 64; }
 
@@ -16,16 +17,21 @@ int largest_power_within(int64_t n) {
 
 VectorPlan vector_plan(const Kernel& k, const Features& features) {
     VectorPlan p;
+    int ops = 0;
+    double heaviest = 0;
+    for (const Expr& e : k.exprs)
+        if (e.kind == Expr::Apply) {
+            ops++;
+            heaviest = std::max(heaviest, e.node->op->as<Pointwise>()->ns);
+        }
     p.lanes = features.avx512 ? 16 : 8;
-    if (k.kind == Kernel::Linear && k.depth > kDeepChain) p.lanes *= 4;  // four interleaved instructions per operation
+    if (k.kind == Kernel::Linear && k.depth > kDeepChain && ops < kLongBody) p.lanes *= 4;  // four interleaved instructions per operation
     const int64_t lanes = std::max<int64_t>(1, k.extent[kLane]);
     p.lanes = std::min(p.lanes, largest_power_within(lanes));
     if (k.in_place && k.kind != Kernel::Linear && k.kind != Kernel::Rows)  // these have no single-element tail
         while (lanes % p.lanes) p.lanes /= 2;
-    double heaviest = 0;
-    for (const Expr& e : k.exprs)
-        if (e.kind == Expr::Apply && !k.reductions.empty()) heaviest = std::max(heaviest, e.node->op->as<Pointwise>()->ns);
-    p.unroll = heaviest > 0.15 ? 2 : 4;
+    p.unroll = k.reductions.empty() ? 1 : ops >= kLongBody ? 1 : heaviest > 0.15 ? 2 : 4;
+    if (k.kind == Kernel::Column && ops < kLongBody) p.unroll = 4;  // wide pieces of every row, whatever they cost
     while (p.unroll > 1 && lanes < int64_t(p.unroll) * p.lanes) p.unroll /= 2;
     if (k.in_place && k.kind == Kernel::Column)
         while (lanes % (int64_t(p.unroll) * p.lanes)) p.unroll /= 2;
@@ -93,7 +99,6 @@ void Function::start(const std::string& name) {
     for (size_t i = 0; i < count; i++) buffers_.push_back(b_.CreateLoad(p, b_.CreateConstGEP1_64(p, f_->getArg(0), i)));
     var_.fill(nullptr);
     scopes_.assign(1, {});
-    splats_.assign(1, {});
     kept_.clear();
     kept_ready_.clear();
     int64_t offset = 0;
@@ -124,10 +129,8 @@ void Function::loop(Value* from, Value* to, int64_t step, Carry& carry, const st
         current.push_back(phis.back());
     }
     scopes_.emplace_back();
-    splats_.emplace_back();
     body(i, current);
     scopes_.pop_back();
-    splats_.pop_back();
     Value* next = b_.CreateAdd(i, i64(step), "", true, true);
     Block* end = b_.GetInsertBlock();
     i->addIncoming(next, end);
@@ -182,7 +185,6 @@ Function::Work Function::work_of(int stage) const {
 void Function::pass(const Work& w, Carry& acc, size_t first, Value* at, Value* mask) {
     var_[kLane] = at;
     scopes_.emplace_back();
-    splats_.emplace_back();
     Value* index = k_.red == kSeq ? var_[kSeq] : at;
     step(w, acc, first, index, mask);
     for (int keep : w.keeps) {
@@ -192,7 +194,6 @@ void Function::pass(const Work& w, Carry& acc, size_t first, Value* at, Value* m
     }
     for (int s : w.stores) store(k_.stores[s]);
     scopes_.pop_back();
-    splats_.pop_back();
 }
 
 }  // namespace framejit

@@ -34,7 +34,15 @@ private:
         Val v;
         bool vec;
     };
-    using Scope = std::unordered_map<int, Got>;
+    struct Base {  // an address without the part that varies with `inner`
+        Value* pointer;
+        unsigned inner;
+    };
+    struct Scope {
+        std::unordered_map<int, Got> values;
+        std::unordered_map<int, Val> splats;
+        std::unordered_map<int, Base> bases;  // of load expressions, and of store s under -1 - s
+    };
     struct Work {  // what one pass over the lanes (or kSeq) makes
         std::vector<const Reduction*> reductions;
         std::vector<int> stores;  // positions in Kernel::stores
@@ -61,9 +69,9 @@ private:
     Got make_iota(const Expr&);
     Got make_folded(const Expr&);
     Val vector(int expr);  // in all lanes
-    Got load(const Expr&);
+    Got load(int id, const Expr&);
     Got load_lanes(const Expr&, Value* address);
-    Got gather(const Expr&, Value* offset);
+    Got gather(const Expr&, Value* base);
     Got integer(const Affine&);         // as an i64
     Value* scalar_part(const Affine&);  // without the lane and without vector terms
     Got as_i64(int expr);
@@ -73,7 +81,9 @@ private:
     void store(const Store&);
     void store_lanes(const Store&, Value* offset, Value* lanes);
     std::vector<int> needed(const Work&) const;  // expressions that must be evaluated, operands first
-    void hoist(const Work&, unsigned inner);     // what does not depend on the inner variables
+    void hoist(const Work&, unsigned inner);  // what does not depend on the inner variables
+    void hoist_addresses(const Work&, const std::vector<int>& needed, unsigned inner);
+    Value* address(int id, size_t buffer, DType, const Affine&);  // of the element at lane 0
     // reduce.cpp
     Carry initial(const Work&, int unroll);
     size_t width_of(const Work&) const;  // accumulators per vector
@@ -109,7 +119,6 @@ private:
     std::vector<Value*> buffers_;
     std::array<Value*, kVars> var_{};
     std::vector<Scope> scopes_;
-    std::vector<Scope> splats_;
     std::map<int, Value*> kept_;  // expression -> scratch row
     std::unordered_set<int> kept_ready_;
     int stage_ = 0;

@@ -33,6 +33,8 @@ Type* Lanes::memory_scalar(DType d) const {
     case DType::i16:
     case DType::bf16: return b_.getInt16Ty();
     case DType::f16: return b_.getHalfTy();
+    case DType::c64: return b_.getInt64Ty();  // complex numbers are only moved
+    case DType::c128: return b_.getInt128Ty();
     default: return scalar(reg(d));
     }
 }

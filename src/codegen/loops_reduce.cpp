@@ -20,17 +20,13 @@ void Function::column() {
 void Function::column_unit(Value* base) {
     // What each of the block's vectors knows: values that depend on its lanes, but not on the sequential variable.
     std::vector<Scope> own(size_t(plan_.unroll));
-    std::vector<Scope> own_splats(size_t(plan_.unroll));
     auto at = [&](int u) { return u ? b_.CreateAdd(base, i64(u * W_), "", true, true) : base; };
     auto inside = [&](int u, const std::function<void()>& f) {
         var_[kLane] = at(u);
         scopes_.push_back(std::move(own[size_t(u)]));
-        splats_.push_back(std::move(own_splats[size_t(u)]));
         f();
         own[size_t(u)] = std::move(scopes_.back());
-        own_splats[size_t(u)] = std::move(splats_.back());
         scopes_.pop_back();
-        splats_.pop_back();
     };
     for (int stage = 0; stage < k_.stages; stage++) {
         const Work w = work_of(stage);
@@ -48,10 +44,11 @@ void Function::column_unit(Value* base) {
             var_[kSeq] = seq;
             for (int id : list)
                 if (varies(id, bit(kSeq)) && !varies(id, bit(kLane))) get(id);
+            hoist_addresses(w, list, bit(kLane));
             for (int u = 0; u < plan_.unroll; u++) {
-                const Scope before = own[size_t(u)], splats_before = own_splats[size_t(u)];
+                const Scope before = own[size_t(u)];
                 inside(u, [&] { pass(w, c, size_t(u) * per, at(u), nullptr); });
-                own[size_t(u)] = before, own_splats[size_t(u)] = splats_before;  // nothing made in the loop survives it
+                own[size_t(u)] = before;  // nothing made in the loop survives it
             }
         });
         var_[kSeq] = nullptr;
@@ -63,7 +60,7 @@ void Function::column_unit(Value* base) {
                     std::vector<Val> s(size_t(rd.accs));
                     rd.init(one_, reg(r->node->in[0]->dtype), s.data());
                     for (Val& v : s) v.p = acc[first++];
-                    scopes_.back()[r->expr] = {result(*r, s.data()), true};
+                    scopes_.back().values[r->expr] = {result(*r, s.data()), true};
                 }
             });
     }
@@ -162,7 +159,7 @@ void Function::split_finish(const std::string& name) {
         for (const Reduction& r : k_.reductions) {
             std::vector<Val> s;
             for (int q = 0; q < r.node->op->as<Reduce>()->accs; q++, at++) s.push_back(Lanes::val(all[at], types[at].ty));
-            scopes_.back()[r.expr] = {result(r, s.data()), false};
+            scopes_.back().values[r.expr] = {result(r, s.data()), false};
         }
         for (const Store& s : k_.stores) store(s);
     });

@@ -127,7 +127,7 @@ void Function::row_lanes(const Work& w, int unroll, bool streaming) {
     var_[kLane] = nullptr;
     const auto merged = merge_lanes(w, acc, unroll);
     for (size_t r = 0; r < w.reductions.size(); r++)
-        scopes_.back()[w.reductions[r]->expr] = {result(*w.reductions[r], merged[r].data()), false};
+        scopes_.back().values[w.reductions[r]->expr] = {result(*w.reductions[r], merged[r].data()), false};
 }
 
 // A row kernel alternates between waiting for memory and computing: while it computes on this row, fetch what later passes will miss on.

@@ -14,6 +14,8 @@ std::vector<char> live_nodes(const Graph& g) {
     return live;
 }
 
+static bool is_leaf_memory(Ref n) { return n->op == &op_input || n->op == &op_result; }
+
 Graph rebuild(const Graph& g, const Replace& replace) {
     Graph to;
     to.name = g.name;
@@ -27,6 +29,9 @@ Graph rebuild(const Graph& g, const Replace& replace) {
         std::vector<Ref> in;
         for (Ref a : n.in) in.push_back(now[a->id]);
         if (n.op == &op_extern) {
+            // A call's windows look at a computed value's own memory, and it may overwrite it: the caller's memory is no substitute.
+            for (size_t k = 0; k < in.size(); k++)
+                if (is_leaf_memory(in[k]) && !is_leaf_memory(n.in[k])) in[k] = to.make(op_view, {in[k]}, {in[k]->shape, {}});
             now[n.id] = to.extern_call(g.externs[n.at.i[0]], std::move(in));
             continue;
         }

@@ -82,31 +82,6 @@ double recompute_ns(const Kernel& k, int expr) {
     return visit(expr);
 }
 
-// Lane values of an earlier stage that are needed again and cost more than a scratch row: the topmost ones.
-void choose_keeps(Kernel& k, double keep_ns) {
-    std::vector<int> first(k.exprs.size(), -1);
-    for (int stage = 0; stage < k.stages; stage++) {
-        std::vector<char> seen(k.exprs.size());
-        std::vector<int> now;
-        std::function<void(int)> visit = [&](int id) {
-            const Expr& e = k.exprs[id];
-            if (seen[id] || !(e.vars & bit(kLane))) return;
-            seen[id] = 1;
-            if (first[id] >= 0 && e.kind == Expr::Apply && recompute_ns(k, id) > keep_ns &&
-                k.extent[kLane] * size_of(e.dtype) <= kScratchRow) {
-                if (std::find(k.keeps.begin(), k.keeps.end(), id) == k.keeps.end()) k.keeps.push_back(id);
-                return;
-            }
-            now.push_back(id);
-            for_operands(e, visit);
-        };
-        for (int id : work_of_stage(k, stage)) visit(id);
-        for (int id : now)
-            if (first[id] < 0) first[id] = stage;
-    }
-    std::sort(k.keeps.begin(), k.keeps.end());
-}
-
 void estimate(Kernel& k) {
     std::vector<double> depth(k.exprs.size());
     for (size_t i = 0; i < k.exprs.size(); i++) {
@@ -131,7 +106,7 @@ Kernel::Kind kind_of(const Kernel& k) {
 
 }  // namespace
 
-void finish(Kernel& k, const Space& space, const ScheduleOptions& options) {
+void finish(Kernel& k, const Space& space) {
     const std::vector<Axis> axes = merge_axes(k, space.axes);
     k.extent.fill(1);
     for (const Axis& a : axes) {
@@ -143,7 +118,32 @@ void finish(Kernel& k, const Space& space, const ScheduleOptions& options) {
     if (!k.rows.empty() && k.red < 0)
         for (const Expr& e : k.exprs) k.strided |= e.kind == Expr::Load && std::llabs(e.at.k[kLane]) > 1 && e.at.k[k.rows.back()] == 1;
     k.kind = kind_of(k);
-    if (k.kind == Kernel::Rows) choose_keeps(k, options.keep_ns);
+}
+
+// Lane values of an earlier stage that are needed again and cost more than a scratch row: the topmost ones.
+void choose_keeps(Kernel& k, double keep_ns) {
+    if (k.kind != Kernel::Rows) return;
+    std::vector<int> first(k.exprs.size(), -1);
+    for (int stage = 0; stage < k.stages; stage++) {
+        std::vector<char> seen(k.exprs.size());
+        std::vector<int> now;
+        std::function<void(int)> visit = [&](int id) {
+            const Expr& e = k.exprs[id];
+            if (seen[id] || !(e.vars & bit(kLane))) return;
+            seen[id] = 1;
+            if (first[id] >= 0 && e.kind == Expr::Apply && recompute_ns(k, id) > keep_ns &&
+                k.extent[kLane] * size_of(e.dtype) <= kScratchRow) {
+                if (std::find(k.keeps.begin(), k.keeps.end(), id) == k.keeps.end()) k.keeps.push_back(id);
+                return;
+            }
+            now.push_back(id);
+            for_operands(e, visit);
+        };
+        for (int id : work_of_stage(k, stage)) visit(id);
+        for (int id : now)
+            if (first[id] < 0) first[id] = stage;
+    }
+    std::sort(k.keeps.begin(), k.keeps.end());
 }
 
 }  // namespace framejit

@@ -57,7 +57,7 @@ public:
             return std::move(out_);
         }
         out_.kernel.red = out_.kernel.reductions.empty() ? -1 : out_.space.red;
-        if (out_.request.kind == Request::None && !out_.conflict) finish(out_.kernel, out_.space, options_);
+        if (out_.request.kind == Request::None && !out_.conflict) finish(out_.kernel, out_.space);
         return std::move(out_);
     }
 
@@ -116,7 +116,7 @@ private:
     }
 
     int lower_new(Ref n, const Affine& at) {
-        if (is_memory(n)) return load(Source{n, is_root(n)}, at);   // what copies it runs while the original is there
+        if (is_memory(n)) return load(Source{n, is_root(n)}, at);  // what copies it runs while the original is there
         if (cuts_.contains(n) && !is_own(n, at)) return load(Source{n, false}, at);
         if (n->op == &op_constant) return add({.kind = Expr::Constant, .node = n, .dtype = n->dtype});
         if (n->op == &op_iota) return add({.kind = Expr::Iota, .node = n, .at = at, .dtype = n->dtype});
@@ -129,7 +129,7 @@ private:
 
     int apply_node(Ref n, const Affine& at) {
         out_.visited.push_back(n);
-        if (int(out_.visited.size()) > options_.max_exprs) throw TooBig{};
+        if (int(out_.visited.size()) > options_.max_nodes) throw TooBig{};
         Expr e{.kind = Expr::Apply, .node = n, .dtype = n->dtype};
         for (Ref a : n->in) e.args.push_back(lower(a, at));
         return add(std::move(e));
@@ -218,7 +218,7 @@ private:
     int load(const Source& source, const Affine& at) {
         Ref n = source.value;
         Affine offset = at;
-        if (is_memory(n) && !contiguous(n)) offset = strided_offset(n, at, strides_of(n));   // copies have the layout of the original
+        if (is_memory(n) && !contiguous(n)) offset = strided_offset(n, at, strides_of(n));  // copies have the layout of the original
         auto known = std::find(out_.kernel.loads.begin(), out_.kernel.loads.end(), source);
         const int buffer = int(known - out_.kernel.loads.begin());
         if (known == out_.kernel.loads.end()) out_.kernel.loads.push_back(source);
@@ -247,7 +247,7 @@ private:
     }
 
     int add(Expr e) {
-        if (out_.kernel.exprs.size() > size_t(4 * options_.max_exprs)) throw TooBig{};
+        if (out_.kernel.exprs.size() > size_t(4 * options_.max_nodes)) throw TooBig{};
         for (int v = 0; v < kVars; v++)
             if (e.at.k[v]) e.vars |= bit(v);
         auto inherit = [&](int arg) {

@@ -139,7 +139,7 @@ private:
         Group& b = groups_[from];
         const Kernel &ka = a.lowered.kernel, &kb = b.lowered.kernel;
         if ((ka.kind == Kernel::Split) != (kb.kind == Kernel::Split)) return false;
-        if (int(ka.exprs.size() + kb.exprs.size()) > options_.max_exprs * 2) return false;
+        if (int(a.lowered.visited.size() + b.lowered.visited.size()) > options_.max_nodes) return false;
         if (int(ka.loads.size() + kb.loads.size() + ka.stores.size() + kb.stores.size()) > options_.max_streams * 2) return false;
         if (deps.path_through_another(into, from) || deps.path_through_another(from, into)) return false;
         std::vector<Ref> roots = a.roots;

@@ -1,6 +1,7 @@
 // A decomposed graph to a program: kernels and extern calls in an order that respects who reads and overwrites what, and where values live.
 // A value that kernels make is stored once into its own buffer (an output's, where it is one) and additionally into every further output
 // that it is, and into a private copy for an extern call that overwrites it.
+#include "src/schedule/finish.h"
 #include "src/schedule/memory.h"
 #include "src/schedule/order.h"
 #include "src/schedule/plan.h"
@@ -178,11 +179,13 @@ private:
             for (int b : buffers_of_root(g.roots[i])) {
                 const int copy = g.lowered.copy_store[i];
                 const auto own = own_.find(g.roots[i]);
-                stores.push_back(k.stores[copy >= 0 && own->second == b ? size_t(copy) : i]);
+                const bool stands_in = copy >= 0 && own != own_.end() && own->second == b;
+                stores.push_back(k.stores[stands_in ? size_t(copy) : i]);
                 item.buffers.push_back(b);
             }
         for (Ref root : g.roots) k.in_place |= in_place_.count(root) > 0;
         k.stores = std::move(stores);
+        choose_keeps(k, options_.keep_ns);
         if (!k.stores.empty()) {
             if (k.kind == Kernel::Split) item.buffers.push_back(add_partials(k));
             program_.fused_ops += ops_in(k);

@@ -38,12 +38,12 @@ std::vector<Ref> values_to_cut(const Lowered& l, const Times& times, const Cuts&
 
 namespace {
 
-struct Uses {   // of a value by kernels: the one that computes most elements of it would make it for the others
+struct Uses {  // of a value by kernels: the one that computes most elements of it would make it for the others
     int kernels = 0;
     const Kernel* last = nullptr;
     const Kernel* maker = nullptr;
-    int expr = -1;              // in the maker
-    double most = 0, all = 0;   // elements computed
+    int expr = -1;             // in the maker
+    double most = 0, all = 0;  // elements computed
 };
 
 double points(const Kernel& k, unsigned vars) {
@@ -63,7 +63,7 @@ double inline_ns(const Kernel& k, int root, Ref n, const Cuts& cuts, double byte
         const Expr& e = k.exprs[id];
         double ns = 0;
         if (e.kind == Expr::Apply && e.vars) ns = e.node->op->as<Pointwise>()->ns * std::min(1.0, double(numel(e.node->shape)) / size);
-        if (id != root && e.node && cuts.contains(e.node))   // made here, loaded elsewhere
+        if (id != root && e.node && cuts.contains(e.node))  // made here, loaded elsewhere
             return byte_ns * size_of(e.dtype) * std::min(1.0, double(numel(e.node->shape)) / size);
         if (e.kind == Expr::Load) ns = byte_ns * size_of(e.dtype) * std::min(1.0, double(numel(e.node->shape)) / size);
         if (e.kind == Expr::Reduced) return 1e3;
@@ -102,7 +102,8 @@ std::vector<Ref> values_to_share(const Graph& g, const Times& times, const std::
         if (!parts) continue;
         const double once = inline_ns(*u.maker, u.expr, &n, cuts, options.byte_ns);
         const double saved = once * (u.all - u.most);
-        const double traffic = options.byte_ns * size_of(n.dtype) * (2 * double(numel(n.shape)) + u.all - u.most);   // a store is two transfers
+        const double traffic =
+            options.byte_ns * size_of(n.dtype) * (2 * double(numel(n.shape)) + u.all - u.most);  // a store is two transfers
         if (saved >= traffic) share.push_back(&n);
     }
     return share;

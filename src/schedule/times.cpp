@@ -26,7 +26,8 @@ Times times_of(const Graph& g) {
     for (const Output& o : g.outputs) {
         if (o.into < 0 || !is_memory(o.value)) continue;
         bool overwritten = t.mutated[o.value->id] != Times::kNever;
-        for (const Output& other : g.outputs) overwritten |= o.value->op == &op_input && other.into == o.value->at.i[0] && other.into != o.into;
+        for (const Output& other : g.outputs)
+            overwritten |= o.value->op == &op_input && other.into == o.value->at.i[0] && other.into != o.into;
         if (overwritten) t.barriers.push_back(o.value);
     }
     // A value is lost when memory that it would be computed from is overwritten.

@@ -1,6 +1,7 @@
 // Shapes and memory at the edges: empty, 0-dimensional, many dimensions, in place, failing indices, long rows, threads.
 #include <boost/test/unit_test.hpp>
 
+#include <cstring>
 #include <thread>
 
 #include "tests/cpp/support/run.h"
@@ -53,7 +54,7 @@ BOOST_AUTO_TEST_CASE(in_place) {
     }
 }
 BOOST_AUTO_TEST_CASE(in_place_with_other_readers) {
-    Graph g;   // x becomes its own reverse, and its sum is read elsewhere
+    Graph g;  // x becomes its own reverse, and its sum is read elsewhere
     Ref x = in(g, {5, 40});
     g.outputs = {{g.op("slice", {x}, {{1, 39, 40, -1}, {}}), 0}, {g.op("sum", {x}, {{0}, {}})}};
     check(g);
@@ -81,12 +82,43 @@ BOOST_AUTO_TEST_CASE(swapped_inputs) {
 }
 BOOST_AUTO_TEST_CASE(every_dtype) {
     for (DType d : {DType::b1, DType::u8, DType::i8, DType::i16, DType::i32, DType::i64, DType::bf16, DType::f16, DType::f32, DType::f64})
-        for (DType to : {DType::b1, DType::u8, DType::i8, DType::i16, DType::i32, DType::i64, DType::bf16, DType::f16, DType::f32, DType::f64}) {
+        for (DType to :
+             {DType::b1, DType::u8, DType::i8, DType::i16, DType::i32, DType::i64, DType::bf16, DType::f16, DType::f32, DType::f64}) {
             Graph g;
             Ref x = in(g, {3, 29}, d), t = g.op("transpose", {g.input(d, {29, 3}, {3, 1})}, {{1, 0}, {}});
             g.outputs = {{g.op("cast", {x}, {{int64_t(to)}, {}})}, {g.op("cast", {t}, {{int64_t(to)}, {}})}};
             check(g, d == DType::u8 ? 0 : -100, 100);
         }
+}
+BOOST_AUTO_TEST_CASE(complex_numbers_are_moved) {
+    for (DType d : {DType::c64, DType::c128}) {
+        Graph g;
+        Ref x = g.input(d, {5, 7}, {1, 5});
+        g.outputs = {{x}};
+        const size_t size = size_t(size_of(d));
+        std::vector<char> from(35 * size), to(35 * size);
+        for (size_t i = 0; i < from.size(); i++) from[i] = char(i * 7 + i / 256);
+        void* bufs[] = {from.data(), to.data()};
+        run_plain(*compile(g, host_target()), bufs);
+        for (size_t r = 0; r < 5; r++)
+            for (size_t c = 0; c < 7; c++) BOOST_TEST(std::memcmp(&to[(r * 7 + c) * size], &from[(c * 5 + r) * size], size) == 0);
+    }
+}
+BOOST_AUTO_TEST_CASE(concatenation_and_padding) {   // as windows that are selected, along the lanes and across them
+    for (int64_t dim : {0, 1}) {
+        Graph g;
+        Ref x = in(g, {13, 21}), y = in(g, {13, 21});
+        const int64_t n = g.nodes[0].shape[size_t(dim)];
+        Shape shape{13, 21};
+        shape[size_t(dim)] = 2 * n;
+        Shape along(2, 1);
+        along[size_t(dim)] = 2 * n;
+        Ref where = g.op("view", {g.make(op_iota, {}, {{0, 1}, {}}, DType::i64, {2 * n})}, {along, {}});
+        Ref first = g.op("lt", {where, g.integer(n, DType::i64)});
+        Ref a = g.op("window", {x}, {{dim, 0, 2 * n, 1}, {}}), b = g.op("window", {g.op("neg", {y})}, {{dim, n, 2 * n, 1}, {}});
+        g.outputs = {{g.op("where", {first, a, b})}};
+        check(g);
+    }
 }
 BOOST_AUTO_TEST_CASE(long_rows) {
     Graph g;
@@ -98,7 +130,7 @@ BOOST_AUTO_TEST_CASE(gather_and_bad_index) {
     Graph g;
     Ref x = in(g, {10, 33}), i = in(g, {4}, DType::i64);
     g.outputs = {{g.op("index", {x, i}, {{0}, {}})}};
-    check(g, -10, 10);   // negative indices wrap
+    check(g, -10, 10);  // negative indices wrap
     const auto e = compile(g, host_target());
     test::Memory m = test::random_memory(g, 1, -10, 10);
     static_cast<int64_t*>(m.pointers[1])[2] = 10;

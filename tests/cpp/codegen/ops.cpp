@@ -53,4 +53,13 @@ BOOST_AUTO_TEST_CASE(f64_samples) { check_samples(DType::f64); }
 BOOST_AUTO_TEST_CASE(i32_samples) { check_samples(DType::i32); }
 BOOST_AUTO_TEST_CASE(i64_samples) { check_samples(DType::i64); }
 BOOST_AUTO_TEST_CASE(u8_samples) { check_samples(DType::u8); }
+// Also on machines that cannot run it: the code of both targets is selected and linked.
+BOOST_AUTO_TEST_CASE(compiles_for_avx512) {
+    for (const char* cpu : {"skylake-avx512|", "sapphirerapids|+avx512bf16"})
+        for (const OpDef* op : all_ops())
+            for (const Sample& s : op->samples.fn()) {
+                const auto x = compile(sample_graph(*op, s, DType::f32), {.cpu = cpu, .width = 16, .avx512 = true});
+                BOOST_TEST(!x->slots.empty());
+            }
+}
 BOOST_AUTO_TEST_SUITE_END()

@@ -93,7 +93,7 @@ public:
         for (int i = 0; i < ops; i++) add();
         for (int i = 0; i < 3; i++) output(any(), -1);
         output(values_.back(), -1);
-        for (size_t i = 0; i < inputs_.size(); i++) {   // what mutation left in the inputs
+        for (size_t i = 0; i < inputs_.size(); i++) {  // what mutation left in the inputs
             if (now_[i].call == inputs_[i].call) continue;
             pure.outputs.push_back({now_[i].pure, int(i)});
             calls.outputs.push_back({now_[i].call, int(i)});
@@ -139,8 +139,9 @@ private:
         values_.push_back({calls.result(calls.extern_call(c, {x.call}), 0), pure.op("mul", {x.pure, pure.scalar(2, DType::f32)})});
     }
     void add_one(Twin x) {
-        if (stale(x)) return;   // the memory of an old version is gone: no program can name it
-        ExternCall c{.id = 1, .name = "add_one_", .args = {all_of(x.call)}, .results = {all_of(x.call)}, .dtypes = {DType::f32}, .mutates = true};
+        if (stale(x)) return;  // the memory of an old version is gone: no program can name it
+        ExternCall c{
+            .id = 1, .name = "add_one_", .args = {all_of(x.call)}, .results = {all_of(x.call)}, .dtypes = {DType::f32}, .mutates = true};
         Twin next{calls.result(calls.extern_call(c, {x.call}), 0), pure.op("add", {x.pure, pure.scalar(1, DType::f32)})};
         overwritten_.push_back(x.call);
         for (Twin& now : now_)

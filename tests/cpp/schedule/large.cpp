@@ -12,7 +12,8 @@ using namespace framejit;
 namespace {
 Ref chain(Graph& g, int n) {
     Ref x = g.input(DType::f32, {64, 64}, {64, 1}), y = x;
-    for (int i = 0; i < n; i++) y = g.op(i % 3 ? "add" : "mul", {i % 7 ? y : g.op("tanh", {y}), i % 5 ? x : g.scalar(0.5 + i % 11, DType::f32)});
+    for (int i = 0; i < n; i++)
+        y = g.op(i % 3 ? "add" : "mul", {i % 7 ? y : g.op("tanh", {y}), i % 5 ? x : g.scalar(0.5 + i % 11, DType::f32)});
     return y;
 }
 double schedule_ms(const Graph& g, Program* p) {
@@ -34,14 +35,14 @@ BOOST_AUTO_TEST_CASE(long_chain_is_cut) {
     Program p;
     const double ms = schedule_ms(g, &p);
     BOOST_TEST_MESSAGE("3000 nodes in a chain: " << ms << " ms, " << p.kernels.size() << " kernels");
-    BOOST_TEST(ms < 1000);   // the target is 100 ms; test machines are shared
+    BOOST_TEST(ms < 1000);  // the target is 100 ms; test machines are shared
     BOOST_TEST(p.steps.size() > 4);
     for (const auto& k : p.kernels) BOOST_TEST(k->exprs.size() < 2000);
     BOOST_TEST(test::difference(g, host_target(), 1, -1, 1) == "");
 }
 
 BOOST_AUTO_TEST_CASE(many_layers) {
-    Graph g;   // norm, activation, residual: 120 layers without an extern call
+    Graph g;  // norm, activation, residual: 120 layers without an extern call
     Ref x = g.input(DType::f32, {32, 128}, {128, 1});
     for (int i = 0; i < 120; i++) {
         Ref n = g.op("softmax", {x}, {{1}, {}});
@@ -56,7 +57,7 @@ BOOST_AUTO_TEST_CASE(many_layers) {
 }
 
 BOOST_AUTO_TEST_CASE(many_streams) {
-    Graph g;   // a sum of 60 tensors
+    Graph g;  // a sum of 60 tensors
     Ref sum = g.input(DType::f32, {1000}, {1});
     for (int i = 0; i < 60; i++) sum = g.op("add", {sum, g.input(DType::f32, {1000}, {1})});
     g.outputs.push_back({sum});

@@ -30,9 +30,10 @@ BOOST_AUTO_TEST_CASE(live_temporaries_do_not_overlap) {
 }
 
 BOOST_AUTO_TEST_CASE(memory_is_reused) {
-    Graph g;   // a chain of full reductions: each needs the one before
+    Graph g;  // a chain of full reductions: each needs the one before
     Ref x = g.input(DType::f32, {256, 256}, {256, 1});
-    for (int i = 0; i < 6; i++) x = g.op("sub", {g.op("transpose", {x}, {{1, 0}, {}}), g.op("amax", {g.op("amax", {x}, {{1}, {}})}, {{0}, {}})});
+    for (int i = 0; i < 6; i++)
+        x = g.op("sub", {g.op("transpose", {x}, {{1, 0}, {}}), g.op("amax", {g.op("amax", {x}, {{1}, {}})}, {{0}, {}})});
     g.outputs.push_back({x});
     const Program p = schedule(g);
     int64_t sum = 0;
