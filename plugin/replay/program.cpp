@@ -196,10 +196,9 @@ PyObject* FunctionProgram::report() const {
     if (!good) return nullptr;
     PyCodeObject* code = owner->code;
     std::string name = utf8(code->co_qualname);
-    if (owner->self) name = std::string(Py_TYPE(owner->self)->tp_name);
-    return Py_BuildValue("{s:s,s:O,s:i,s:{s:l,s:l,s:l,s:l},s:O,s:O,s:O,s:O}", "name", name.c_str(), "file", code->co_filename, "line", code->co_firstlineno, "calls", "total", calls.total,
+    return Py_BuildValue("{s:s,s:O,s:i,s:{s:l,s:l,s:l,s:l},s:O,s:O,s:O,s:O,s:O}", "name", name.c_str(), "file", code->co_filename, "line", code->co_firstlineno, "calls", "total", calls.total,
                          "recorded", calls.recorded, "eager", calls.eager, "compiled", calls.compiled, "regions", regions.get(), "breaks", breaks.get(), "recompiles", recompiles.get(),
-                         "eager", eager.get());
+                         "eager", eager.get(), "target", owner->target);
 }
 
 int FunctionProgram::traverse(visitproc visit, void* arg) const {
