@@ -1,4 +1,5 @@
 #include "plugin/replay/program.h"
+#include "plugin/replay/tell.h"
 #include <algorithm>
 #include "framejit/options.h"
 
@@ -94,6 +95,7 @@ void FunctionProgram::note_miss(Point& p, PyObject* const* slots) {
     if (!e.state.matches()) f = {"global state", "torch", "as recorded", e.state.difference()};
     else f = e.guards.explain(slots);
     if (f.guard.empty()) f = {"data", "a tensor's value", "as recorded", "another"};
+    tell_recompile(p.code, f);
     for (Miss& m : p.misses)
         if (m.failure.source == f.source && m.failure.guard == f.guard) {
             ++m.count;
@@ -121,6 +123,7 @@ bool FunctionProgram::worth_recording(Point& p) {
 }
 
 void FunctionProgram::note(const Break& b) {
+    tell_break(b);
     for (BreakCount& c : breaks_)
         if (c.where.line == b.line && c.where.file == b.file && c.where.reason == b.reason) {
             ++c.count;

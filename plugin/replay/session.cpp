@@ -1,4 +1,5 @@
 #include "plugin/replay/session.h"
+#include "plugin/replay/tell.h"
 #include <atomic>
 #include <chrono>
 
@@ -218,6 +219,7 @@ void Session::start(Activation& a, Frame* f, const Ins& ins, PyObject** sp) {
     active_recorder = recorder_.get();
     exception_at_start_ = exception_in_flight(PyThreadState_Get());
     started_ms_ = now_ms();
+    tell_bytecode(code_of(f));
     a.shadow = recorder_->enter_root(f, int(sp - slots_of(f)));
     recorder_->before(*a.shadow, f, ins, sp);
 }
@@ -335,6 +337,7 @@ void Session::store(Recorder& r, ExitState exit, int line) {
             return fails("the self-check failed: " + wrong);
         }
     }
+    tell_guards(r.root_code, r.sources, r.guards);
     e->state = r.state;
     e->guards = GuardSet(std::move(r.sources), std::move(r.guards), std::move(r.specs), plan->sources(), PyRef::share(local_names(r.root_code)));
     e->plan = std::move(plan);
