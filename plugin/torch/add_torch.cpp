@@ -1,12 +1,12 @@
 // What tests and measurements see of this folder: thin wrappers, one per contract function. Every wrapper starts torch on first use.
 #include "plugin/torch/add_torch.h"
-#include <atomic>
-#include <chrono>
-#include <memory>
 #include "plugin/torch/operators.h"
 #include "plugin/torch/reader.h"
 #include "plugin/torch/tensor.h"
 #include "plugin/torch/torch.h"
+#include <atomic>
+#include <chrono>
+#include <memory>
 
 namespace framejit {
 
@@ -44,7 +44,8 @@ bool want_tensor(PyObject* object) {
 PyObject* init(PyObject*, PyObject*) { return init_torch() < 0 ? nullptr : Py_NewRef(Py_None); }
 PyObject* tier(PyObject*, PyObject*) { return init_torch() < 0 ? nullptr : PyLong_FromLong(tensor_tier()); }
 PyObject* kind(PyObject*, PyObject* object) {
-    return init_torch() < 0 ? nullptr : Py_BuildValue("(OO)", is_tensor(object) ? Py_True : Py_False, is_plain_tensor(object) ? Py_True : Py_False);
+    return init_torch() < 0 ? nullptr
+                            : Py_BuildValue("(OO)", is_tensor(object) ? Py_True : Py_False, is_plain_tensor(object) ? Py_True : Py_False);
 }
 // view(tensor[, tier])
 PyObject* view(PyObject*, PyObject* args) {
@@ -54,10 +55,11 @@ PyObject* view(PyObject*, PyObject* args) {
     TensorView v = view_of(tensor);
     if (tier >= 0 && tier < kTierCount && !read_with(Tier(tier), tensor, v)) return Py_NewRef(Py_None);
     auto address = [](void* p) { return (unsigned long long)reinterpret_cast<uintptr_t>(p); };
-    return Py_BuildValue("{sKsKsNsNsisisisisLsLsLsKsOsO}", "data", address(v.data), "storage", address(v.storage), "sizes", tuple(v.sizes, v.ndim), "strides",
-                         tuple(v.strides, v.ndim), "dtype", int(v.dtype), "torch_dtype", v.torch_dtype, "device_type", v.device_type, "device_index",
-                         v.device_index, "offset", (long long)v.offset, "numel", (long long)v.numel, "storage_bytes", (long long)v.storage_bytes, "key_set",
-                         (unsigned long long)v.key_set, "requires_grad", v.requires_grad ? Py_True : Py_False, "tangent", v.tangent ? Py_True : Py_False);
+    return Py_BuildValue("{sKsKsNsNsisisisisLsLsLsKsOsO}", "data", address(v.data), "storage", address(v.storage), "sizes",
+                         tuple(v.sizes, v.ndim), "strides", tuple(v.strides, v.ndim), "dtype", int(v.dtype), "torch_dtype", v.torch_dtype,
+                         "device_type", v.device_type, "device_index", v.device_index, "offset", (long long)v.offset, "numel",
+                         (long long)v.numel, "storage_bytes", (long long)v.storage_bytes, "key_set", (unsigned long long)v.key_set,
+                         "requires_grad", v.requires_grad ? Py_True : Py_False, "tangent", v.tangent ? Py_True : Py_False);
 }
 PyObject* spec(PyObject*, PyObject* tensor) { return want_tensor(tensor) ? wrap(spec_of(tensor)) : nullptr; }
 PyObject* spec_matches(PyObject*, PyObject* args) {
@@ -82,14 +84,17 @@ PyObject* bump(PyObject*, PyObject* tensor) { return want_tensor(tensor) && bump
 PyObject* empty(PyObject*, PyObject* args) {
     PyObject *sizes, *strides, *dtype;
     std::vector<int64_t> a, b;
-    if (!PyArg_ParseTuple(args, "OOO", &sizes, &strides, &dtype) || init_torch() < 0 || !numbers(sizes, a) || !numbers(strides, b)) return nullptr;
+    if (!PyArg_ParseTuple(args, "OOO", &sizes, &strides, &dtype) || init_torch() < 0 || !numbers(sizes, a) || !numbers(strides, b))
+        return nullptr;
     return Allocator(a, b, torch_code(dtype))();
 }
 PyObject* strided(PyObject*, PyObject* args) {
     PyObject *base, *sizes, *strides;
     long long offset;
     std::vector<int64_t> a, b;
-    if (!PyArg_ParseTuple(args, "OOOL", &base, &sizes, &strides, &offset) || !want_tensor(base) || !numbers(sizes, a) || !numbers(strides, b)) return nullptr;
+    if (!PyArg_ParseTuple(args, "OOOL", &base, &sizes, &strides, &offset) || !want_tensor(base) || !numbers(sizes, a) ||
+        !numbers(strides, b))
+        return nullptr;
     return as_strided(base, a, b, offset);
 }
 
@@ -99,7 +104,9 @@ PyObject* state_look(PyObject*, PyObject* capsule) {
     return state ? Py_BuildValue("(ON)", state->matches() ? Py_True : Py_False, text(state->difference())) : nullptr;
 }
 PyObject* modes(PyObject*, PyObject*) {
-    return init_torch() < 0 ? nullptr : Py_BuildValue("(OOi)", grad_enabled() ? Py_True : Py_False, inference_mode() ? Py_True : Py_False, num_threads());
+    return init_torch() < 0
+               ? nullptr
+               : Py_BuildValue("(OOi)", grad_enabled() ? Py_True : Py_False, inference_mode() ? Py_True : Py_False, num_threads());
 }
 
 // Counts how often every index of [0, n) is visited; returns (pieces, all exactly once).
@@ -117,10 +124,8 @@ PyObject* parallel(PyObject*, PyObject* args) {
         ++v->pieces;
         for (int64_t i = begin; i < end; ++i) ++v->counts[size_t(i)];
     };
-    Py_BEGIN_ALLOW_THREADS
-    failed = parallel_for()(0, n, grain, body, &visits);
-    Py_END_ALLOW_THREADS
-    bool once = failed == 0;
+    Py_BEGIN_ALLOW_THREADS failed = parallel_for()(0, n, grain, body, &visits);
+    Py_END_ALLOW_THREADS bool once = failed == 0;
     for (long long i = 0; i < n; ++i) once = once && visits.counts[size_t(i)] == 1;
     return Py_BuildValue("(iO)", visits.pieces.load(), once ? Py_True : Py_False);
 }
@@ -130,8 +135,9 @@ PyObject* schema(PyObject*, PyObject* overload) {
     if (!op) return nullptr;
     PyRef args = PyRef::steal(PyList_New(0)), returns = PyRef::steal(PyList_New(0));
     for (auto& a : op->args) {
-        PyRef row = PyRef::steal(Py_BuildValue("(sOOOOi)", a.name.c_str(), a.default_value ? a.default_value.get() : Py_Ellipsis, a.kwarg_only ? Py_True : Py_False,
-                                               a.writes ? Py_True : Py_False, a.aliases ? Py_True : Py_False, a.writes_when));
+        PyRef row = PyRef::steal(Py_BuildValue("(sOOOOi)", a.name.c_str(), a.default_value ? a.default_value.get() : Py_Ellipsis,
+                                               a.kwarg_only ? Py_True : Py_False, a.writes ? Py_True : Py_False,
+                                               a.aliases ? Py_True : Py_False, a.writes_when));
         if (!row || PyList_Append(args.get(), row.get()) < 0) return nullptr;
     }
     for (int source : op->returns_alias) {
@@ -139,13 +145,15 @@ PyObject* schema(PyObject*, PyObject* overload) {
         if (!number || PyList_Append(returns.get(), number.get()) < 0) return nullptr;
     }
     auto flag = [](bool on) { return on ? Py_True : Py_False; };
-    return Py_BuildValue("{sssOsOsOsOsOsOsO}", "name", op->name.c_str(), "args", args.get(), "returns_alias", returns.get(), "mutates", flag(op->mutates), "view",
-                         flag(op->view), "random", flag(op->random), "decomposes", flag(op->decomposes), "data_dependent", flag(op->data_dependent));
+    return Py_BuildValue("{sssOsOsOsOsOsOsO}", "name", op->name.c_str(), "args", args.get(), "returns_alias", returns.get(), "mutates",
+                         flag(op->mutates), "view", flag(op->view), "random", flag(op->random), "decomposes", flag(op->decomposes),
+                         "data_dependent", flag(op->data_dependent));
 }
 PyObject* placeholder(PyObject*, PyObject* index) { return make_placeholder(int(PyLong_AsLong(index))); }
 PyObject* make_extern(PyObject*, PyObject* args) {
     PyObject *overload, *positional, *keywords;
-    if (!PyArg_ParseTuple(args, "OO!O!", &overload, &PyTuple_Type, &positional, &PyDict_Type, &keywords) || init_torch() < 0) return nullptr;
+    if (!PyArg_ParseTuple(args, "OO!O!", &overload, &PyTuple_Type, &positional, &PyDict_Type, &keywords) || init_torch() < 0)
+        return nullptr;
     Extern call(overload, positional, keywords);
     return call.valid() ? wrap(std::move(call)) : nullptr;
 }
@@ -194,8 +202,8 @@ PyObject* tensor_times(PyObject*, PyObject* tensor) {
     double write = least_ns([&] { keep(data_for_write(tensor)); });
     double version = least_ns([&] { keep(bump_version(tensor)); });
     if (PyErr_Occurred()) return nullptr;
-    return Py_BuildValue("{sdsdsdsdsdsdsd}", "matches", match, "view_of", look, "state", states, "allocate", allocation, "as_strided", as_view, "data_for_write",
-                         write, "bump_version", version);
+    return Py_BuildValue("{sdsdsdsdsdsdsd}", "matches", match, "view_of", look, "state", states, "allocate", allocation, "as_strided",
+                         as_view, "data_for_write", write, "bump_version", version);
 }
 PyObject* extern_time(PyObject*, PyObject* args) {
     PyObject *capsule, *tensors;
@@ -203,10 +211,12 @@ PyObject* extern_time(PyObject*, PyObject* args) {
     auto* call = unwrap<Extern>(capsule);
     std::vector<PyObject*> results;
     if (!call || PyTuple_GET_SIZE(tensors) != call->tensors()) return nullptr;
-    double ns = least_ns([&] {
-        if (call->call(&PyTuple_GET_ITEM(tensors, 0), results) == 0)
-            for (PyObject* result : results) Py_XDECREF(result);
-    }, 100, 100);
+    double ns = least_ns(
+        [&] {
+            if (call->call(&PyTuple_GET_ITEM(tensors, 0), results) == 0)
+                for (PyObject* result : results) Py_XDECREF(result);
+        },
+        100, 100);
     return PyErr_Occurred() ? nullptr : PyFloat_FromDouble(ns);
 }
 

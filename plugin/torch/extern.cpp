@@ -1,12 +1,12 @@
-// Calls to operators at run time, by the cheapest way that gives eager's result: a shim (shim.cpp), torch's builtin once proven (proof.h), the
-// overload's own callable. The recorded arguments become a template: one row per argument that says constant, tensor, or sequence to be
+// Calls to operators at run time, by the cheapest way that gives eager's result: a shim (shim.cpp), torch's builtin once proven (proof.h),
+// the overload's own callable. The recorded arguments become a template: one row per argument that says constant, tensor, or sequence to be
 // rebuilt (another thread may run the same call while torch has released the GIL, so nothing of the template is shared with a call).
-#include <string_view>
 #include "plugin/torch/operators.h"
 #include "plugin/torch/proof.h"
 #include "plugin/torch/shim.h"
 #include "plugin/torch/tensor.h"
 #include "plugin/torch/torch.h"
+#include <string_view>
 
 namespace framejit {
 
@@ -14,9 +14,9 @@ namespace {
 
 struct Piece {
     enum Kind : uint8_t { Constant, Tensor, List, Tuple } kind = Constant;
-    int index = -1;              // Tensor
+    int index = -1;  // Tensor
     PyRef constant;
-    std::vector<Piece> items;    // List, Tuple
+    std::vector<Piece> items;  // List, Tuple
 };
 
 Piece piece_of(PyObject* value, int& tensors) {
@@ -51,8 +51,10 @@ PyObject* build(const Piece& piece, PyObject* const* tensors) {
     for (Py_ssize_t i = 0; sequence && i < count; ++i) {
         PyObject* item = build(piece.items[size_t(i)], tensors);
         if (!item) return nullptr;
-        if (piece.kind == Piece::List) PyList_SET_ITEM(sequence.get(), i, item);
-        else PyTuple_SET_ITEM(sequence.get(), i, item);
+        if (piece.kind == Piece::List)
+            PyList_SET_ITEM(sequence.get(), i, item);
+        else
+            PyTuple_SET_ITEM(sequence.get(), i, item);
     }
     return sequence.release();
 }
@@ -83,7 +85,7 @@ class Arguments {
 public:
     Arguments(const std::vector<Piece>& pieces, PyObject* const* tensors) {
         PyObject** values = pieces.size() <= kInside ? inside_ : (outside_.resize(pieces.size() + 1), outside_.data());
-        values_ = values + 1;   // the slot before the first one belongs to the callee
+        values_ = values + 1;  // the slot before the first one belongs to the callee
         for (size_t i = 0; i < pieces.size(); ++i) {
             const Piece& piece = pieces[i];
             if (piece.kind == Piece::Constant) {
@@ -115,11 +117,11 @@ struct Extern::Impl {
     PyRef overload;
     const OpSchema* schema = nullptr;
     int tensors = 0;
-    std::vector<Piece> pieces;      // positional arguments, then the values of `names`
+    std::vector<Piece> pieces;  // positional arguments, then the values of `names`
     size_t positional = 0;
-    PyRef names;                    // tuple of keyword names or null
+    PyRef names;  // tuple of keyword names or null
     std::unique_ptr<Shim> shim;
-    PyObject* builtin = nullptr;    // null: there is none, or it was refuted
+    PyObject* builtin = nullptr;  // null: there is none, or it was refuted
     bool proven = false;
     const char* route = "overload";
 
@@ -134,6 +136,7 @@ struct Extern::Impl {
                 proven = true;
                 return value;
             }
+            if (PyErr_Occurred()) return nullptr;
             builtin = nullptr;
         }
         route = "overload";
@@ -147,7 +150,8 @@ struct Extern::Impl {
     // The recorded arguments in the schema's order, missing ones null; empty when a keyword is unknown.
     std::vector<PyObject*> in_order(PyObject* args, PyObject* kwargs) const {
         std::vector<PyObject*> ordered(schema->args.size(), nullptr);
-        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args) && size_t(i) < ordered.size(); ++i) ordered[size_t(i)] = PyTuple_GET_ITEM(args, i);
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args) && size_t(i) < ordered.size(); ++i)
+            ordered[size_t(i)] = PyTuple_GET_ITEM(args, i);
         for (size_t i = 0; kwargs && i < ordered.size(); ++i)
             if (PyObject* value = PyDict_GetItemString(kwargs, schema->args[i].name.c_str())) ordered[i] = value;
         return ordered;
@@ -178,7 +182,7 @@ const char* Extern::route() const { return impl_->route; }
 
 int Extern::call(PyObject* const* tensors, std::vector<PyObject*>& results) const {
     results.clear();
-    const std::shared_ptr<Impl> impl = impl_;   // a callback of the operator may drop this extern
+    const std::shared_ptr<Impl> impl = impl_;  // a callback of the operator may drop this extern
     if (impl->shim) {
         if (PyObject* out = impl->shim->run(tensors)) {
             impl->route = "shim";

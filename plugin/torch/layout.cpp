@@ -1,11 +1,12 @@
 // The probe. A script makes sample tensors and says what torch answers for each field; a field is where all answers of its rows are found.
-// Fields without a number of their own (autograd meta, flag, grad_fn, tangent, version counter) are what changes when a tensor takes a step that changes just that.
+// Fields without a number of their own (autograd meta, flag, grad_fn, tangent, version counter) are what changes when a tensor takes a step
+// that changes just that.
 #include "plugin/torch/layout.h"
+#include "plugin/torch/torch.h"
 #include <cstring>
 #include <malloc.h>
 #include <set>
 #include <vector>
-#include "plugin/torch/torch.h"
 
 namespace framejit {
 
@@ -118,8 +119,10 @@ bool find_row(PyObject* rows, const char* name, int& field) {
         void* block = block_of(PyTuple_GET_ITEM(sample, 0));
         if (!block) return false;
         Offsets here = places(block, expected_value(PyTuple_GET_ITEM(sample, 1)), int(PyLong_AsLong(PyTuple_GET_ITEM(sample, 2))));
-        if (i == 0) left = here;
-        else keep_common(left, here);
+        if (i == 0)
+            left = here;
+        else
+            keep_common(left, here);
     }
     return only(left, field);
 }
@@ -143,8 +146,10 @@ bool find_version(const std::vector<void*>& base, const std::vector<void*>& alia
         for (size_t i = 0; i < base.size(); ++i) {
             uint64_t version = PyLong_AsUnsignedLongLongMask(PyList_GET_ITEM(versions, Py_ssize_t(i)));
             Offsets here = places(load<void*>(base[i], offset), version, 4);
-            if (i == 0) counts = here;
-            else keep_common(counts, here);
+            if (i == 0)
+                counts = here;
+            else
+                keep_common(counts, here);
         }
         for (int count : counts) {
             layout.version = offset;
@@ -167,7 +172,7 @@ struct Change {
     const char* step;
     Offsets (*before)(const void*);
     Offsets (*after)(const void*);
-    bool in_meta;   // in AutogradMeta, otherwise in TensorImpl
+    bool in_meta;  // in AutogradMeta, otherwise in TensorImpl
 };
 Offsets zero_words(const void* block) { return places(block, 0, 8); }
 Offsets zero_bytes(const void* block) { return places(block, 0, 1); }
@@ -185,8 +190,10 @@ Offsets changed(PyObject* steps, const Change& change) {
         PyRef done = PyRef::steal(PyObject_CallOneArg(PyTuple_GET_ITEM(step, 1), tensor));
         if (!done) return {};
         keep_common(here, change.after(block));
-        if (i == 0) left = here;
-        else keep_common(left, here);
+        if (i == 0)
+            left = here;
+        else
+            keep_common(left, here);
     }
     return left;
 }

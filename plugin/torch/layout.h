@@ -1,8 +1,9 @@
 // Where the fields of a tensor stand in memory: found at start-up by looking for values that torch itself reports, never hard-coded.
-// Private to plugin/torch. The probe reads only inside heap blocks whose size the allocator knows, and follows only pointers that it understands.
+// Private to plugin/torch. The probe reads only inside heap blocks whose size the allocator knows, and follows only pointers that it
+// understands.
 #pragma once
-#include <cstdint>
 #include "plugin/py.h"
+#include <cstdint>
 
 namespace framejit {
 

@@ -1,6 +1,6 @@
 // Making tensors: fresh ones as eager makes them, and real views.
-#include "plugin/torch/tensor.h"
 #include "plugin/torch/reader.h"
+#include "plugin/torch/tensor.h"
 #include "plugin/torch/torch.h"
 
 namespace framejit {

@@ -1,6 +1,6 @@
 #include "plugin/torch/proof.h"
-#include <string_view>
 #include "plugin/torch/torch.h"
+#include <string_view>
 
 namespace framejit {
 
@@ -65,7 +65,7 @@ PyObject* builtin_for(const OpSchema& schema) {
     static PyObject* const owners[] = {found(torch.C, "_VariableFunctions"), found(torch.C, "_nn"),  found(torch.C, "_linalg"),
                                        found(torch.C, "_special"),           found(torch.C, "_fft"), found(torch.C, "TensorBase")};
     for (PyObject* owner : owners)
-        if (PyObject* function = found(owner, name)) return function;   // kept for good: builtins never die
+        if (PyObject* function = found(owner, name)) return function;  // kept for good: builtins never die
     return nullptr;
 }
 
@@ -81,7 +81,6 @@ PyObject* prove(PyObject* builtin, PyObject* overload, PyObject* const* values, 
     for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)
         if (PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(names, i), values[positional + size_t(i)]) < 0) PyErr_Clear();
     PyRef result = PyRef::steal(PyObject_CallFunctionObjArgs(prover, builtin, overload, args.get(), kwargs.get(), nullptr));
-    PyErr_Clear();
     return result && PyTuple_Check(result.get()) ? Py_NewRef(PyTuple_GET_ITEM(result.get(), 0)) : nullptr;
 }
 

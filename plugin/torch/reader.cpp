@@ -13,8 +13,9 @@ namespace {
 class NoTorchFunction {
 public:
     NoTorchFunction() {
-        static const bool found = find_symbol(get_, "_ZN2at4impl22PythonTorchFunctionTLS18get_disabled_stateEv") &&
-                                  find_symbol(set_, "_ZN2at4impl22PythonTorchFunctionTLS18set_disabled_stateENS0_26TorchFunctionDisabledStateE");
+        static const bool found =
+            find_symbol(get_, "_ZN2at4impl22PythonTorchFunctionTLS18get_disabled_stateEv") &&
+            find_symbol(set_, "_ZN2at4impl22PythonTorchFunctionTLS18set_disabled_stateENS0_26TorchFunctionDisabledStateE");
         active_ = found;
         if (active_) {
             before_ = get_();
@@ -43,18 +44,21 @@ const int64_t* interned(const PyRef& sequence, int& count) {
     static std::set<std::vector<int64_t>> all;
     if (!sequence || !PyTuple_Check(sequence.get())) return nullptr;
     std::vector<int64_t> values;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sequence.get()); ++i) values.push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(sequence.get(), i)));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sequence.get()); ++i)
+        values.push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(sequence.get(), i)));
     count = int(values.size());
     return PyErr_Occurred() ? nullptr : all.insert(std::move(values)).first->data();
 }
 
 struct DeviceRow {
     const char* name;
-    int type;   // c10::DeviceType
+    int type;  // c10::DeviceType
 };
-constexpr DeviceRow kDevices[] = {{"cpu", 0},  {"cuda", 1},  {"mkldnn", 5}, {"hip", 6}, {"xla", 9},          {"vulkan", 10},
+constexpr DeviceRow kDevices[] = {{"cpu", 0},  {"cuda", 1}, {"mkldnn", 5}, {"hip", 6},  {"xla", 9},           {"vulkan", 10},
                                   {"xpu", 12}, {"mps", 13}, {"meta", 14},  {"hpu", 15}, {"privateuseone", 20}};
 
+DType known_dtype(int code) { return unsigned(code) < kTorchDTypes ? torch.dtype_of[code] : DType::other; }
+int64_t item_size(int code) { return unsigned(code) < kTorchDTypes ? torch.item_size[code] : 0; }
 bool read_device(PyObject* tensor, TensorView& view) {
     PyRef device = attribute(tensor, "device");
     PyRef type = device ? attribute(device.get(), "type") : PyRef();
@@ -86,7 +90,7 @@ bool read_kind(PyObject* tensor, TensorView& view) {
     PyRef dtype = attribute(tensor, "dtype");
     if (!dtype || !read_device(tensor, view) || !read_key_set(tensor, view)) return false;
     view.torch_dtype = torch_code(dtype.get());
-    view.dtype = dtype_of_torch(view.torch_dtype);
+    view.dtype = known_dtype(view.torch_dtype);
     view.requires_grad = ask_requires_grad(tensor);
     view.tangent = forward_mode();
     return true;
@@ -95,7 +99,7 @@ bool read_storage(PyObject* tensor, TensorView& view) {
     PyRef storage = method(tensor, "untyped_storage");
     PyRef identity = storage ? attribute(storage.get(), "_cdata") : PyRef();
     if (!identity) {
-        PyErr_Clear();   // a wrapper without memory
+        PyErr_Clear();  // a wrapper without memory
         return false;
     }
     view.storage = PyLong_AsVoidPtr(identity.get());
@@ -117,7 +121,7 @@ bool read_dims(PyObject* tensor, TensorView& view) {
 }
 void apply_offset(TensorView& view) {
     if (view.numel == 0) view.data = nullptr;
-    if (view.data) view.data = static_cast<char*>(view.data) + view.offset * torch.item_size[view.torch_dtype];
+    if (view.data) view.data = static_cast<char*>(view.data) + view.offset * item_size(view.torch_dtype);
 }
 bool answered(bool ok) {
     if (PyErr_Occurred()) {
@@ -152,7 +156,10 @@ struct DLTensor {
     void* data;
     int32_t device_type, device_id;
     int32_t ndim;
-    struct { uint8_t code, bits; uint16_t lanes; } dtype;
+    struct {
+        uint8_t code, bits;
+        uint16_t lanes;
+    } dtype;
     int64_t *shape, *strides;
     uint64_t byte_offset;
 };
@@ -160,7 +167,7 @@ struct DLExchange {
     uint32_t major, minor;
     DLExchange* previous;
     void *allocate, *managed_from_python, *managed_to_python;
-    int (*view)(void*, DLTensor*);   // borrows; may be null
+    int (*view)(void*, DLTensor*);  // borrows; may be null
     void* stream;
 };
 DLExchange* exchange = nullptr;
@@ -184,28 +191,28 @@ bool read_with(Tier tier, PyObject* tensor, TensorView& view) {
     }
 }
 
+// Field by field: clearing a view of this size first would cost as much as reading it.
 bool read_probed(PyObject* tensor, TensorView& view) {
     const void* impl = impl_of(tensor);
-    view = {};
     view.key_set = load<uint64_t>(impl, layout.key_set);
     view.torch_dtype = load<uint16_t>(impl, layout.dtype);
-    view.dtype = dtype_of_torch(view.torch_dtype);
+    view.dtype = known_dtype(view.torch_dtype);
     view.device_type = load<uint8_t>(impl, layout.device);
     view.device_index = load<int8_t>(impl, layout.device + 1);
     const void* meta = load<void*>(impl, layout.meta);
     view.requires_grad = probed_requires_grad(tensor, meta);
     view.tangent = meta && load<void*>(meta, layout.tangent);
-    const void* storage = load<void*>(impl, layout.storage);
-    if (!is_strided(view.key_set) || !storage) return true;
-    Dims dims = dims_of(impl);
+    void* storage = load<void*>(impl, layout.storage);
+    const bool strided = is_strided(view.key_set) && storage;
+    const Dims dims = strided ? dims_of(impl) : Dims{};
     view.ndim = int(dims.count);
     view.sizes = dims.sizes;
     view.strides = dims.strides;
-    view.offset = load<int64_t>(impl, layout.offset);
-    view.numel = load<int64_t>(impl, layout.numel);
-    view.storage = const_cast<void*>(storage);
-    view.storage_bytes = load<int64_t>(storage, layout.bytes);
-    view.data = load<void*>(storage, layout.data);
+    view.offset = strided ? load<int64_t>(impl, layout.offset) : 0;
+    view.numel = strided ? load<int64_t>(impl, layout.numel) : 0;
+    view.storage = strided ? storage : nullptr;
+    view.storage_bytes = strided ? load<int64_t>(storage, layout.bytes) : 0;
+    view.data = strided ? load<void*>(storage, layout.data) : nullptr;
     apply_offset(view);
     return true;
 }
@@ -223,7 +230,7 @@ bool read_c_abi(PyObject* tensor, TensorView& view) {
     int32_t dtype, type, index;
     if (abi.dtype(handle, &dtype) || abi.device_type(handle, &type) || abi.device_index(handle, &index)) return false;
     view.torch_dtype = dtype;
-    view.dtype = dtype_of_torch(dtype);
+    view.dtype = known_dtype(dtype);
     view.device_type = type;
     view.device_index = index;
     view.requires_grad = ask_requires_grad(tensor);
@@ -257,7 +264,7 @@ bool read_dlpack(PyObject* tensor, TensorView& view) {
     if (!read_kind(tensor, view)) return answered(false);
     if (!is_strided(view.key_set) || !read_storage(tensor, view)) return answered(true);
     DLTensor out;
-    if (exchange->view(tensor, &out) != 0) {   // a device that DLPack does not know
+    if (exchange->view(tensor, &out) != 0) {  // a device that DLPack does not know
         PyErr_Clear();
         return read_python(tensor, view);
     }

@@ -28,12 +28,13 @@ struct Dims {
 inline Dims dims_of(const void* impl) {
     int64_t count = load<int64_t>(impl, layout.sizes - 8);
     auto* inside = reinterpret_cast<const int64_t*>(static_cast<const char*>(impl) + layout.sizes);
-    if (count <= kInlineDims) [[likely]] return {count, inside, inside + kInlineDims};
+    if (count <= kInlineDims) [[likely]]
+        return {count, inside, inside + kInlineDims};
     auto* outside = *reinterpret_cast<const int64_t* const*>(inside);
     return {count, outside, outside + count};
 }
 
-bool requires_grad_of(PyObject* tensor);   // by the serving tier
+bool requires_grad_of(PyObject* tensor);  // by the serving tier
 
 // Asks torch: the answer of a view follows its base. Errors count as "yes", which no recording without gradients accepts.
 bool ask_requires_grad(PyObject* tensor);

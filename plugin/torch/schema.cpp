@@ -1,10 +1,10 @@
 // Operator schemas as torch's Python objects tell them, read once per overload.
 // A few operators write to arguments that their schema calls pure; they have rows in kHiddenWrites.
+#include "plugin/torch/operators.h"
+#include "plugin/torch/torch.h"
 #include <set>
 #include <string_view>
 #include <unordered_map>
-#include "plugin/torch/operators.h"
-#include "plugin/torch/torch.h"
 
 namespace framejit {
 
@@ -15,10 +15,10 @@ struct HiddenWrite {
     std::string_view op, argument, when;
 };
 constexpr HiddenWrite kHiddenWrites[] = {
-    {"aten::native_batch_norm", "running_mean", "training"},  {"aten::native_batch_norm", "running_var", "training"},
-    {"aten::cudnn_batch_norm", "running_mean", "training"},   {"aten::cudnn_batch_norm", "running_var", "training"},
-    {"aten::miopen_batch_norm", "running_mean", "training"},  {"aten::miopen_batch_norm", "running_var", "training"},
-    {"aten::batch_norm_update_stats", "running_mean", ""},    {"aten::batch_norm_update_stats", "running_var", ""},
+    {"aten::native_batch_norm", "running_mean", "training"}, {"aten::native_batch_norm", "running_var", "training"},
+    {"aten::cudnn_batch_norm", "running_mean", "training"},  {"aten::cudnn_batch_norm", "running_var", "training"},
+    {"aten::miopen_batch_norm", "running_mean", "training"}, {"aten::miopen_batch_norm", "running_var", "training"},
+    {"aten::batch_norm_update_stats", "running_mean", ""},   {"aten::batch_norm_update_stats", "running_var", ""},
 };
 
 PyRef attribute(PyObject* object, const char* name) { return PyRef::steal(PyObject_GetAttrString(object, name)); }
@@ -36,7 +36,7 @@ bool read_flag(PyObject* object, const char* name, bool& flag) {
     flag = truth == 1;
     return truth >= 0;
 }
-using Names = std::set<std::string>;   // alias sets: "a" of Tensor(a!)
+using Names = std::set<std::string>;  // alias sets: "a" of Tensor(a!)
 bool read_alias(PyObject* argument, Names& names, bool& aliases, bool& writes) {
     PyRef info = attribute(argument, "alias_info");
     if (!info) return false;
@@ -52,7 +52,8 @@ bool read_alias(PyObject* argument, Names& names, bool& aliases, bool& writes) {
     }
     return true;
 }
-// torch keeps the sets of tensor lists to itself; its text has them: "Tensor(a!)[] self", "Tensor(a -> *)". `end`: where the type stands before.
+// torch keeps the sets of tensor lists to itself; its text has them: "Tensor(a!)[] self", "Tensor(a -> *)". `end`: where the type stands
+// before.
 Names names_in_text(std::string_view text, size_t end) {
     Names names;
     size_t begin = text.rfind("Tensor(", end);
@@ -96,7 +97,7 @@ bool read_arguments(PyObject* schema, OpSchema& op) {
     op.args.resize(sets.size());
     for (size_t i = 0; i < sets.size(); ++i)
         if (!read_argument(PyList_GET_ITEM(list.get(), Py_ssize_t(i)), text, op.args[i], sets[i])) return false;
-    size_t at = text.rfind(" -> ") + 4;   // of the result type; these hold no commas inside
+    size_t at = text.rfind(" -> ") + 4;  // of the result type; these hold no commas inside
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(results.get()); ++i) {
         Names names;
         bool aliases = false, writes = false;
@@ -146,7 +147,7 @@ bool read_decomposes(OpSchema& op) {
                                         : PyObject_CallMethod(torch.C, "_dispatch_has_kernel", "s", op.name.c_str()));
         return answer ? PyObject_IsTrue(answer.get()) : -1;
     };
-    int known = ask(nullptr);   // operators of TorchScript alone are not
+    int known = ask(nullptr);  // operators of TorchScript alone are not
     int composite = known == 1 ? ask("CompositeImplicitAutograd") : 0;
     op.decomposes = composite == 1;
     return known >= 0 && composite >= 0;

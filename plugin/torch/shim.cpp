@@ -1,8 +1,8 @@
-// Preconditions of a shim call: ordinary dense CPU tensors of one floating dtype, shapes that eager accepts, nothing recorded by autograd, no mode
-// or functorch level that must see the operator. Then the shim runs the very kernel that the dispatcher would reach.
+// Preconditions of a shim call: ordinary dense CPU tensors of one floating dtype, shapes that eager accepts, nothing recorded by autograd,
+// no mode or functorch level that must see the operator. Then the shim runs the very kernel that the dispatcher would reach.
 #include "plugin/torch/shim.h"
-#include <string_view>
 #include "plugin/torch/torch.h"
+#include <string_view>
 
 namespace framejit {
 
@@ -24,9 +24,9 @@ ShimRow kRows[] = {
 using MatMul = int32_t (*)(void* out, void* a, void* b);
 using AddMatMul = int32_t (*)(void* out, void* self, void* a, void* b, double beta, double alpha);
 
-constexpr int64_t kReleaseGilAbove = 1 << 18;   // multiplications; about 10 us of work
+constexpr int64_t kReleaseGilAbove = 1 << 18;  // multiplications; about 10 us of work
 
-uint64_t plain_keys = 0, inference_keys = 0;   // key sets of ordinary CPU tensors
+uint64_t plain_keys = 0, inference_keys = 0;  // key sets of ordinary CPU tensors
 
 constexpr const char* kPlain = R"(
 def plain(torch):
@@ -40,16 +40,20 @@ def plain(torch):
 
 bool number_or(PyObject* value, double& out) {
     if (!value) return true;
-    if (PyFloat_CheckExact(value)) out = PyFloat_AS_DOUBLE(value);
-    else if (PyLong_CheckExact(value)) out = PyLong_AsDouble(value);
-    else return false;
+    if (PyFloat_CheckExact(value))
+        out = PyFloat_AS_DOUBLE(value);
+    else if (PyLong_CheckExact(value))
+        out = PyLong_AsDouble(value);
+    else
+        return false;
     bool exact = !PyErr_Occurred();
     PyErr_Clear();
     return exact;
 }
 
 bool ordinary(const TensorView& view, int dtype) {
-    return (view.key_set == plain_keys || view.key_set == inference_keys) && view.torch_dtype == dtype && is_float(view.dtype) && view.storage;
+    return (view.key_set == plain_keys || view.key_set == inference_keys) && view.torch_dtype == dtype && is_float(view.dtype) &&
+           view.storage;
 }
 bool expands_to(const TensorView& view, const int64_t* shape, int ndim) {
     if (view.ndim > ndim) return false;
@@ -83,7 +87,8 @@ std::unique_ptr<Shim> Shim::prepare(const OpSchema& schema, const std::vector<Py
     size_t count = row->family == ShimFamily::MatMul ? 2 : 3;
     for (size_t i = 0; i < count; ++i)
         if (i >= args.size() || !args[i] || !is_placeholder(args[i], &shim->tensors_[i + 3 - count])) return nullptr;
-    if (row->family == ShimFamily::AddMatMul && !(args.size() == 5 && number_or(args[3], shim->beta_) && number_or(args[4], shim->alpha_))) return nullptr;
+    if (row->family == ShimFamily::AddMatMul && !(args.size() == 5 && number_or(args[3], shim->beta_) && number_or(args[4], shim->alpha_)))
+        return nullptr;
     return shim;
 }
 

@@ -1,9 +1,9 @@
 // The state of a thread that decides what torch's operators do: six words read in place, or torch's own functions when a symbol is missing.
 //
-// The words: dispatch keys included and excluded by the thread (autocast, modes, functorch, inference), autograd's flag byte (grad mode, inference,
-// forward mode, view replay), torch functions disabled, default dtype, number of torch function modes. Each was seen to change when its
-// state is toggled (self-test at start-up); otherwise the words come from torch's Python functions and GlobalStateGuard is always asked too.
-// A thread-local variable has another address in every thread, so addresses are cached per thread.
+// The words: dispatch keys included and excluded by the thread (autocast, modes, functorch, inference), autograd's flag byte (grad mode,
+// inference, forward mode, view replay), torch functions disabled, default dtype, number of torch function modes. Each was seen to change
+// when its state is toggled (self-test at start-up); otherwise the words come from torch's Python functions and GlobalStateGuard is always
+// asked too. A thread-local variable has another address in every thread, so addresses are cached per thread.
 #include "plugin/torch/reader.h"
 #include "plugin/torch/torch.h"
 
@@ -14,24 +14,29 @@ namespace {
 enum Word { kIncluded, kExcluded, kFlags, kDisabled, kDefaultDType, kDepth, kWords };
 
 // What a differing word means, for explanations.
-constexpr const char* kWordNames[kWords] = {"dispatch keys included by the thread (a mode, functorch)", "dispatch keys excluded by the thread (autocast, no dispatch)",
-                                            "autograd mode", "torch functions disabled", "default dtype", "number of torch function modes"};
+constexpr const char* kWordNames[kWords] = {"dispatch keys included by the thread (a mode, functorch)",
+                                            "dispatch keys excluded by the thread (autocast, no dispatch)",
+                                            "autograd mode",
+                                            "torch functions disabled",
+                                            "default dtype",
+                                            "number of torch function modes"};
 // The words when torch is asked instead.
-constexpr const char* kAskedNames[kWords] = {"dispatch modes (a mode)", "functorch transforms", "autograd mode", "torch functions disabled or enabled", "default dtype",
-                                             "number of torch function modes"};
+constexpr const char* kAskedNames[kWords] = {"dispatch modes (a mode)", "functorch transforms",
+                                             "autograd mode",           "torch functions disabled or enabled",
+                                             "default dtype",           "number of torch function modes"};
 
 char* (*autograd_state)() = nullptr;
 uint8_t (*functions_disabled)() = nullptr;
 int64_t (*function_modes)() = nullptr;
 int8_t (*default_dtype)() = nullptr;
-int flag_at = 0;             // of the flag byte in AutogradState
+int flag_at = 0;  // of the flag byte in AutogradState
 uint8_t grad_bit = 0, inference_bit = 0;
 bool words_work = false;
 uint64_t autocast_keys = 0;
-uint64_t inference_included = 0;   // the included word in inference mode
+uint64_t inference_included = 0;  // the included word in inference mode
 
 struct ThreadWords {
-    uint64_t* keys = nullptr;   // {included, excluded}, stored as difference from torch's defaults
+    uint64_t* keys = nullptr;  // {included, excluded}, stored as difference from torch's defaults
     char* flags = nullptr;
 };
 thread_local ThreadWords thread_words;
@@ -53,7 +58,10 @@ uint64_t ask(const Builtin& function) {
     if (!function) return 0;
     PyRef answer = PyRef::steal(function.call_no_args());
     int code = answer ? torch_code(answer.get()) : 0;
-    uint64_t value = !answer ? ~0ull : code >= 0 ? uint64_t(code) : PyLong_Check(answer.get()) ? PyLong_AsUnsignedLongLongMask(answer.get()) : ~0ull;
+    uint64_t value = !answer                      ? ~0ull
+                     : code >= 0                  ? uint64_t(code)
+                     : PyLong_Check(answer.get()) ? PyLong_AsUnsignedLongLongMask(answer.get())
+                                                  : ~0ull;
     PyErr_Clear();
     return value;
 }
@@ -77,7 +85,8 @@ void read_words(uint64_t* words) {
     words[kDepth] = ask(asked.modes);
 }
 
-// Toggles every state and returns what the words were: [plain, no_grad, inference, autocast, dispatch mode, function mode, disabled, dtype].
+// Toggles every state and returns what the words were: [plain, no_grad, inference, autocast, dispatch mode, function mode, disabled,
+// dtype].
 constexpr const char* kToggle = R"(
 def toggle(torch):
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -109,14 +118,16 @@ def toggle(torch):
 PyObject* look(PyObject*, PyObject*) {
     const uint64_t* keys = here().keys;
     const char* state = autograd_state();
-    return Py_BuildValue("(KKy#iiL)", (unsigned long long)keys[0], (unsigned long long)keys[1], state, Py_ssize_t(48), int(functions_disabled()),
-                         int(default_dtype()), (long long)function_modes());
+    return Py_BuildValue("(KKy#iiL)", (unsigned long long)keys[0], (unsigned long long)keys[1], state, Py_ssize_t(48),
+                         int(functions_disabled()), int(default_dtype()), (long long)function_modes());
 }
 PyMethodDef look_def = {"look", look, METH_NOARGS, nullptr};
 
 uint64_t key_word(PyObject* seen, int word) { return PyLong_AsUnsignedLongLongMask(PyTuple_GET_ITEM(seen, word)); }
 const char* state_bytes(PyObject* seen) { return PyBytes_AsString(PyTuple_GET_ITEM(seen, kFlags)); }
-bool differs(PyObject* a, PyObject* b, int word) { return PyObject_RichCompareBool(PyTuple_GET_ITEM(a, word), PyTuple_GET_ITEM(b, word), Py_NE) == 1; }
+bool differs(PyObject* a, PyObject* b, int word) {
+    return PyObject_RichCompareBool(PyTuple_GET_ITEM(a, word), PyTuple_GET_ITEM(b, word), Py_NE) == 1;
+}
 
 bool self_test() {
     PyRef toggled = PyRef::steal(run_script(kToggle, "toggle"));
@@ -134,7 +145,7 @@ bool self_test() {
         ++changed;
     }
     grad_bit = uint8_t(plain[flag_at] & ~no_grad[flag_at]);
-    inference_bit = uint8_t(inference[flag_at] & ~plain[flag_at]);   // inference mode turns the grad bit off too
+    inference_bit = uint8_t(inference[flag_at] & ~plain[flag_at]);  // inference mode turns the grad bit off too
     inference_included = key_word(at(2), kIncluded);
     for (long i = 3; i < autocasts_end; ++i) autocast_keys |= key_word(at(i), kExcluded) ^ key_word(at(0), kExcluded);
     auto one_bit = [](uint8_t bits) { return bits && !(bits & (bits - 1)); };
@@ -184,10 +195,11 @@ int init_state() {
     bool found = find_symbol(autograd_state, "_ZN3c1013AutogradState13get_tls_stateEv") &&
                  find_symbol(functions_disabled, "_ZN2at4impl22PythonTorchFunctionTLS18get_disabled_stateEv") &&
                  find_symbol(function_modes, "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv") &&
-                 find_symbol(default_dtype, "_ZN3c1031get_default_dtype_as_scalartypeEv") && torch_symbol("_ZN3c104impl26raw_local_dispatch_key_setE");
-    words_work = tensor_tier() <= kCAbi && found && self_test();   // the other tiers use no symbols
+                 find_symbol(default_dtype, "_ZN3c1031get_default_dtype_as_scalartypeEv") &&
+                 torch_symbol("_ZN3c104impl26raw_local_dispatch_key_setE");
+    words_work = tensor_tier() <= kCAbi && found && self_test();  // the other tiers use no symbols
     PyErr_Clear();
-    thread_words = {};   // the flag byte was not known yet
+    thread_words = {};  // the flag byte was not known yet
     if (!words_work && !(asked.grad && asked.inference)) {
         PyErr_SetString(PyExc_ImportError, "framejit: this torch does not tell its grad mode");
         return -1;
@@ -198,7 +210,7 @@ int init_state() {
 GlobalState global_state(bool full) {
     GlobalState state;
     read_words(state.words);
-    if (full || !words_work || ask(asked.any_autocast)) state.slow = new_slow_guard();
+    if (torch.ready && (full || !words_work || ask(asked.any_autocast))) state.slow = new_slow_guard();
     return state;
 }
 

@@ -1,13 +1,12 @@
 // Tensors for the rest of the plugin: views, guard specs, writing. Which of the four ways of reading serves is decided once, at start-up.
 //
-// Two facts make the fused compare of `matches` sufficient for one tensor: the key set holds device type, layout, subclass, conj, neg, inference
-// and quantisation in one word; and autocast, functorch and the modes, which it does not show, are in GlobalState.
+// Two facts make the fused compare of `matches` sufficient for one tensor: the key set holds device type, layout, subclass, conj, neg,
+// inference and quantisation in one word; and autocast, functorch and the modes, which it does not show, are in GlobalState.
 #include "plugin/torch/tensor.h"
 #include "framejit/options.h"
-#include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include "plugin/torch/reader.h"
+#include <algorithm>
+#include <cstring>
 
 namespace framejit {
 
@@ -39,7 +38,9 @@ def witnesses(torch):
                 new(2, dtype=torch.float64), torch.empty(3, device="meta"), new(2).resize_(3, 3), new(2).requires_grad_().requires_grad_(False)]
 )";
 
-bool same_dims(const int64_t* a, const int64_t* b, int count) { return count == 0 || std::memcmp(a, b, sizeof(int64_t) * size_t(count)) == 0; }
+bool same_dims(const int64_t* a, const int64_t* b, int count) {
+    return count == 0 || std::memcmp(a, b, sizeof(int64_t) * size_t(count)) == 0;
+}
 bool same(const TensorView& a, const TensorView& b) {
     return a.data == b.data && a.storage == b.storage && a.ndim == b.ndim && same_dims(a.sizes, b.sizes, a.ndim) &&
            same_dims(a.strides, b.strides, a.ndim) && a.torch_dtype == b.torch_dtype && a.device_type == b.device_type &&
@@ -61,18 +62,23 @@ bool verified(PyObject* witnesses) {
     return true;
 }
 
-bool matches_dims(const TensorSpec& spec, int64_t count, const int64_t* sizes, const int64_t* strides) {
+[[gnu::always_inline]] inline bool matches_dims(const TensorSpec& spec, int64_t count, const int64_t* sizes, const int64_t* strides) {
     if (count != int64_t(spec.sizes.size())) return false;
     const int64_t *want_sizes = spec.sizes.data(), *want_strides = spec.strides.data();
     for (int64_t i = 0; i < count; ++i)
         if (sizes[i] != want_sizes[i] || strides[i] != want_strides[i]) return false;
     return true;
 }
-bool matches_view(PyObject* object, const TensorSpec& spec) {
+[[gnu::noinline]] bool matches_view(PyObject* object, const TensorSpec& spec) {
     TensorView view;
-    return read(object, view) && view.key_set == spec.key_set && view.torch_dtype == spec.torch_dtype && view.device_type == spec.device_type &&
-           view.device_index == spec.device_index && (spec.offset < 0 || view.offset == spec.offset) &&
-           matches_dims(spec, view.ndim, view.sizes, view.strides) && view.requires_grad == spec.requires_grad && !view.tangent;
+    return read(object, view) && view.key_set == spec.key_set && view.torch_dtype == spec.torch_dtype &&
+           view.device_type == spec.device_type && view.device_index == spec.device_index &&
+           (spec.offset < 0 || view.offset == spec.offset) && matches_dims(spec, view.ndim, view.sizes, view.strides) &&
+           view.requires_grad == spec.requires_grad && !view.tangent;
+}
+
+[[gnu::noinline]] bool matches_meta(PyObject* object, const void* meta, const TensorSpec& spec) {
+    return !load<void*>(meta, layout.tangent) && probed_requires_grad(object, meta) == spec.requires_grad;
 }
 
 std::string list(const std::vector<int64_t>& values) {
@@ -82,8 +88,9 @@ std::string list(const std::vector<int64_t>& values) {
 }
 std::string device_text(const TensorSpec& spec) {
     static constexpr const char* kNames[] = {"cpu", "cuda"};
-    std::string name = spec.device_type == 14 ? "meta" : spec.device_type >= 0 && spec.device_type < 2 ? kNames[spec.device_type]
-                                                                                                    : "device " + std::to_string(spec.device_type);
+    std::string name = spec.device_type == 14                          ? "meta"
+                       : spec.device_type >= 0 && spec.device_type < 2 ? kNames[spec.device_type]
+                                                                       : "device " + std::to_string(spec.device_type);
     return spec.device_index >= 0 ? name + ":" + std::to_string(spec.device_index) : name;
 }
 std::string dtype_text(const TensorSpec& spec) {
@@ -108,7 +115,9 @@ int init_tensors() {
 }
 int tensor_tier() { return tier; }
 
-bool requires_grad_of(PyObject* tensor) { return tier == kProbed ? probed_requires_grad(tensor, load<void*>(impl_of(tensor), layout.meta)) : ask_requires_grad(tensor); }
+bool requires_grad_of(PyObject* tensor) {
+    return tier == kProbed ? probed_requires_grad(tensor, load<void*>(impl_of(tensor), layout.meta)) : ask_requires_grad(tensor);
+}
 
 bool is_tensor(PyObject* object) {
     PyTypeObject* type = Py_TYPE(object);
@@ -124,7 +133,8 @@ TensorView view_of(PyObject* tensor) {
 
 TensorSpec spec_of(PyObject* tensor) {
     TensorView view = view_of(tensor);
-    TensorSpec spec{Py_TYPE(tensor), view.key_set, view.dtype, view.torch_dtype, view.device_type, view.device_index, view.requires_grad, view.offset, {}, {}};
+    TensorSpec spec{Py_TYPE(tensor), view.key_set, view.dtype, view.torch_dtype, view.device_type, view.device_index, view.requires_grad,
+                    view.offset,     {},           {}};
     spec.sizes.assign(view.sizes, view.sizes + view.ndim);
     spec.strides.assign(view.strides, view.strides + view.ndim);
     return spec;
@@ -132,7 +142,8 @@ TensorSpec spec_of(PyObject* tensor) {
 
 bool matches(PyObject* object, const TensorSpec& spec) {
     if (Py_TYPE(object) != spec.type) return false;
-    if (tier != kProbed) [[unlikely]] return matches_view(object, spec);
+    if (tier != kProbed) [[unlikely]]
+        return matches_view(object, spec);
     const void* impl = impl_of(object);
     if (load<uint64_t>(impl, layout.key_set) != spec.key_set || load<uint16_t>(impl, layout.dtype) != spec.torch_dtype ||
         load<int8_t>(impl, layout.device + 1) != spec.device_index)
@@ -143,8 +154,7 @@ bool matches(PyObject* object, const TensorSpec& spec) {
         if (!matches_dims(spec, dims.count, dims.sizes, dims.strides)) return false;
     }
     const void* meta = load<void*>(impl, layout.meta);
-    if (!meta) [[likely]] return !spec.requires_grad;
-    return !load<void*>(meta, layout.tangent) && probed_requires_grad(object, meta) == spec.requires_grad;
+    return meta ? matches_meta(object, meta, spec) : !spec.requires_grad;
 }
 
 std::string difference(PyObject* object, const TensorSpec& spec) {
@@ -155,9 +165,11 @@ std::string difference(PyObject* object, const TensorSpec& spec) {
         return "device " + device_text(got) + ", expected " + device_text(spec);
     if (got.sizes.size() != spec.sizes.size()) return number_text("rank", int64_t(got.sizes.size()), int64_t(spec.sizes.size()));
     for (size_t i = 0; i < spec.sizes.size(); ++i)
-        if (got.sizes[i] != spec.sizes[i]) return number_text("size", got.sizes[i], spec.sizes[i]).insert(4, " at dimension " + std::to_string(i) + ":");
+        if (got.sizes[i] != spec.sizes[i])
+            return number_text("size", got.sizes[i], spec.sizes[i]).insert(4, " at dimension " + std::to_string(i) + ":");
     for (size_t i = 0; i < spec.strides.size(); ++i)
-        if (got.strides[i] != spec.strides[i]) return number_text("stride", got.strides[i], spec.strides[i]).insert(6, " at dimension " + std::to_string(i) + ":");
+        if (got.strides[i] != spec.strides[i])
+            return number_text("stride", got.strides[i], spec.strides[i]).insert(6, " at dimension " + std::to_string(i) + ":");
     if (got.requires_grad != spec.requires_grad)
         return spec.requires_grad ? "requires_grad is off, expected on" : "requires_grad is on, expected off";
     if (view_of(object).tangent) return "a dual tensor of forward-mode differentiation";
@@ -180,7 +192,7 @@ void* data_for_write(PyObject* tensor) {
 
 int bump_version(PyObject* tensor) {
     if (tier == kProbed) {
-        void* counter = load<void*>(impl_of(tensor), layout.version);   // an inference tensor has none
+        void* counter = load<void*>(impl_of(tensor), layout.version);  // an inference tensor has none
         if (counter) __atomic_fetch_add(reinterpret_cast<uint32_t*>(static_cast<char*>(counter) + layout.count), 1, __ATOMIC_RELAXED);
         return 0;
     }

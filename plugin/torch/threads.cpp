@@ -1,8 +1,8 @@
 // torch's own thread pool. A second pool in the process would fight it for the cores.
 // A forked child has no pool threads (eager torch hangs there once the parent has used the pool), so kernels run inline in it.
-#include <pthread.h>
 #include "plugin/torch/tensor.h"
 #include "plugin/torch/torch.h"
+#include <pthread.h>
 
 namespace framejit {
 

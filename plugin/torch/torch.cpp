@@ -1,10 +1,9 @@
 // init_torch: imports torch, checks its version and collects what torch.h lists.
 #include "plugin/torch/torch.h"
+#include "plugin/torch/tensor.h"
 #include <cstdio>
 #include <cstring>
 #include <dlfcn.h>
-#include "framejit/dtype.h"
-#include "plugin/torch/tensor.h"
 
 namespace framejit {
 
@@ -110,6 +109,7 @@ int find_dtypes() {
     PyRef type = PyRef::steal(PyObject_GetAttrString(torch.module, "dtype"));
     PyObject* dict = type ? PyModule_GetDict(torch.module) : nullptr;
     if (!dict) return -1;
+    for (int code = 0; code < kTorchDTypes; ++code) torch.dtype_of[code] = dtype_of_torch(code);
     PyObject *key, *value;
     Py_ssize_t at = 0;
     while (PyDict_Next(dict, &at, &key, &value)) {
@@ -121,10 +121,12 @@ int find_dtypes() {
         torch.dtypes[code] = Py_NewRef(value);
         torch.item_size[code] = size ? uint8_t(PyLong_AsLong(size.get())) : 0;
     }
-    static constexpr struct { const char* name; DType dtype; } kKnown[] = {
-        {"bool", DType::b1},     {"uint8", DType::u8},     {"int8", DType::i8},     {"int16", DType::i16},    {"int32", DType::i32},
-        {"int64", DType::i64},   {"bfloat16", DType::bf16}, {"float16", DType::f16}, {"float32", DType::f32}, {"float64", DType::f64},
-        {"complex64", DType::c64}, {"complex128", DType::c128}};
+    static constexpr struct {
+        const char* name;
+        DType dtype;
+    } kKnown[] = {{"bool", DType::b1},     {"uint8", DType::u8},    {"int8", DType::i8},       {"int16", DType::i16},
+                  {"int32", DType::i32},   {"int64", DType::i64},   {"bfloat16", DType::bf16}, {"float16", DType::f16},
+                  {"float32", DType::f32}, {"float64", DType::f64}, {"complex64", DType::c64}, {"complex128", DType::c128}};
     for (auto& known : kKnown) {
         PyRef expected = PyRef::steal(PyObject_GetAttrString(torch.module, known.name));
         if (!expected) return -1;

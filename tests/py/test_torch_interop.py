@@ -505,7 +505,7 @@ def test_the_forced_tier_serves():
 @pytest.mark.skipif(FORCED is not None, reason="forces its own tier")
 def test_a_wrong_tier_is_refused():
     done = run_python("from framejit import _C; _C._tensor_tier()", FRAMEJIT_TENSOR_TIER="7")
-    assert "FRAMEJIT_TENSOR_TIER must be 0 to 3" in done.stderr
+    assert done.returncode == 1 and "FRAMEJIT_TENSOR_TIER" in done.stderr
 
 
 @pytest.mark.skipif(FORCED is not None, reason="once is enough")
