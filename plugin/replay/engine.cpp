@@ -1,6 +1,7 @@
 // Calls of compiled functions: the fast path without a frame, the slow path through a session; and what `_C` offers for them.
 #include "plugin/record/recorder.h"
 #include "plugin/replay/session.h"
+#include "plugin/replay/tell.h"
 
 namespace framejit {
 
@@ -27,8 +28,7 @@ PyObject* class_of_error(const char* name) {   // new reference
 bool replay_enabled() { return enabled; }
 
 PyObject* raise_break(const Break& b) {
-    std::string text = b.file + ":" + std::to_string(b.line) + " in " + b.function + ": " + b.reason->text;
-    if (!b.detail.empty()) text += ": " + b.detail;
+    std::string text = text_of(b);
     if (!b.source_line.empty()) text += "\n    " + b.source_line;
     text += "\n  hint: " + std::string(b.reason->hint);
     for (const std::string& s : b.stack) text += "\n  at " + s;

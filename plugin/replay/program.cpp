@@ -1,4 +1,5 @@
 #include "plugin/replay/program.h"
+#include "plugin/replay/tell.h"
 #include <algorithm>
 #include "framejit/options.h"
 
@@ -94,6 +95,7 @@ void FunctionProgram::note_miss(Point& p, PyObject* const* slots) {
     if (!e.state.matches()) f = {"global state", "torch", "as recorded", e.state.difference()};
     else f = e.guards.explain(slots);
     if (f.guard.empty()) f = {"data", "a tensor's value", "as recorded", "another"};
+    tell_recompile(p.code, f);
     for (Miss& m : p.misses)
         if (m.failure.source == f.source && m.failure.guard == f.guard) {
             ++m.count;
@@ -121,6 +123,7 @@ bool FunctionProgram::worth_recording(Point& p) {
 }
 
 void FunctionProgram::note(const Break& b) {
+    tell_break(b);
     for (BreakCount& c : breaks_)
         if (c.where.line == b.line && c.where.file == b.file && c.where.reason == b.reason) {
             ++c.count;
@@ -197,10 +200,9 @@ PyObject* FunctionProgram::report() const {
     if (!good) return nullptr;
     PyCodeObject* code = owner->code;
     std::string name = utf8(code->co_qualname);
-    if (owner->self) name = std::string(Py_TYPE(owner->self)->tp_name);
-    return Py_BuildValue("{s:s,s:O,s:i,s:{s:l,s:l,s:l,s:l},s:O,s:O,s:O,s:O}", "name", name.c_str(), "file", code->co_filename, "line", code->co_firstlineno, "calls", "total", calls.total,
+    return Py_BuildValue("{s:s,s:O,s:i,s:{s:l,s:l,s:l,s:l},s:O,s:O,s:O,s:O,s:O}", "name", name.c_str(), "file", code->co_filename, "line", code->co_firstlineno, "calls", "total", calls.total,
                          "recorded", calls.recorded, "eager", calls.eager, "compiled", calls.compiled, "regions", regions.get(), "breaks", breaks.get(), "recompiles", recompiles.get(),
-                         "eager", eager.get());
+                         "eager", eager.get(), "target", owner->target);
 }
 
 int FunctionProgram::traverse(visitproc visit, void* arg) const {

@@ -1,5 +1,6 @@
 // From the logs of a recording to a plan, and running it: tensors, objects, events, exit state.
 #include "plugin/replay/plan.h"
+#include "plugin/replay/tell.h"
 #include <cmath>
 #include <cstring>
 #include "plugin/frame/frame.h"
@@ -63,6 +64,7 @@ std::unique_ptr<RegionPlan> RegionPlan::build(Recorder& r, ExitState exit, std::
         error = graph.failure;
         return nullptr;
     }
+    graph.graph.name = region_name(r.root_code, r.entry_unit);
     p->program_ = TensorProgram::build(std::move(graph), error);
     if (!p->program_ || !bind(*p->program_, p->program_inputs_)) return nullptr;
     if (!r.data_guards.empty()) {

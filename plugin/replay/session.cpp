@@ -1,4 +1,5 @@
 #include "plugin/replay/session.h"
+#include "plugin/replay/tell.h"
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -41,12 +42,6 @@ PyObject* hook(PyThreadState* ts, Frame* f, int throwflag) {
     const Code* code = decode(code_of(f));
     if (!code || code->native) return eval_default(ts, f, throwflag);
     return interpret(ts, f, throwflag, code);
-}
-std::string text_of(const Guard& g) {
-    PyRef text = PyRef::steal(g.expected ? PyObject_Repr(g.expected.get()) : nullptr);
-    const char* s = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-    PyErr_Clear();
-    return s ? " " + std::string(s).substr(0, 80) : " " + std::to_string(g.n);
 }
 bool generator_code(PyCodeObject* co) { return co->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR); }
 }  // namespace
@@ -182,13 +177,7 @@ const Ins* Session::point(Activation& a, Frame* f, const Ins& ins, PyObject**& s
         bool failed = false;
         const Ins* next = replay(a, f, *e, sp, failed);
         if (!failed) return next;
-    } else {
-        program_.note_miss(p, slots);
-        if (log_on(LogTopic::recompiles) && !p.misses.empty()) {
-            const Failure& m = p.misses.back().failure;
-            log_line(LogTopic::recompiles, m.source + ": expected " + m.expected + ", got " + m.got);
-        }
-    }
+    } else program_.note_miss(p, slots);
     if (program_.worth_recording(p)) {
         recording_point_ = &p;
         start(a, f, ins, sp);
@@ -245,6 +234,7 @@ void Session::start(Activation& a, Frame* f, const Ins& ins, PyObject** sp) {
     active_recorder = recorder_.get();
     exception_at_start_ = exception_in_flight(PyThreadState_Get());
     started_ms_ = now_ms();
+    tell_bytecode(code_of(f));
     a.shadow = recorder_->enter_root(f, int(sp - slots_of(f)));
     recorder_->before(*a.shadow, f, ins, sp);
 }
@@ -264,10 +254,7 @@ void Session::stop_recording() {
 void Session::give_up() {
     const Break b = recorder_->found;
     for (auto& [code, unit] : recorder_->chain) program_.add_site(code, unit);
-    if (b.reason != &break_iterator && b.reason != &break_foreign) {
-        program_.note(b);
-        if (log_on(LogTopic::breaks)) log_line(LogTopic::breaks, b.file + ":" + std::to_string(b.line) + " " + b.reason->text + (b.detail.empty() ? "" : ": " + b.detail));
-    }
+    if (b.reason != &break_iterator && b.reason != &break_foreign) program_.note(b);   // those two are consequences of an earlier one
     stop_recording();
     recorder_.reset();
 }
@@ -365,9 +352,7 @@ void Session::store(Recorder& r, ExitState exit, int line) {
             return fails("the self-check failed: " + wrong);
         }
     }
-    if (log_on(LogTopic::guards))
-        for (const Guard& g : r.guards)
-            log_line(LogTopic::guards, std::string(name_of(g.kind)) + " " + r.sources.path(g.source, local_names(r.root_code)) + text_of(g));
+    tell_guards(r.root_code, r.sources, r.guards);
     e->state = r.state;
     e->guards = GuardSet(std::move(r.sources), std::move(r.guards), std::move(r.specs), plan->sources(), PyRef::share(local_names(r.root_code)));
     e->plan = std::move(plan);
