@@ -48,7 +48,10 @@ std::string name_of_callable(PyObject* fn) {
         if (name.find("::") != name.npos) return "torch.ops." + name;
         if (c->m_module && PyUnicode_Check(c->m_module)) return text(c->m_module) + "." + name;
         if (self && PyModule_Check(self)) return text(PyModule_GetNameObject(self)) + "." + name;
-        if (self && PyType_Check(self)) return type_name((PyTypeObject*)self) + "." + name;
+        if (self && PyType_Check(self)) {   // a class method, or a method of type (or of a metaclass) on a class
+            bool own = ((PyTypeObject*)self)->tp_flags & Py_TPFLAGS_HEAPTYPE;
+            return (own ? std::string("type") : type_name((PyTypeObject*)self)) + "." + name;
+        }
         if (self && !strcmp(Py_TYPE(self)->tp_name, "PyCapsule")) return "torch." + name;   // pybind11's functions: of torch, when they come this way
         return self ? type_name(Py_TYPE(self)) + "." + name : name;
     }

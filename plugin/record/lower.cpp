@@ -53,6 +53,7 @@ struct StorageState {
     int input = -1;            // Memory of which input
     int version = 0;
     bool written = false;
+    bool padded = false;       // Value: base has one more dimension, of extent 1, so that a copy of memory is not taken for that memory
 };
 struct TensorValue { Ref value = nullptr; int version = -1; };
 
@@ -140,6 +141,13 @@ private:
         s.order = memory_order(spec.sizes, spec.strides, dense);
         if (!dense && numel(spec.sizes) > 0) return fail("a result with gaps in memory: " + std::string(name_of(spec.dtype)));
         if (!identity(s.order)) s.base = transpose(value, s.order);
+        if (value->op == &op_input || value->op == &op_result) {   // a clone: the same value in other memory
+            s.padded = true;
+            Attrs shape;
+            shape.i = s.base->shape;
+            shape.i.push_back(1);
+            s.base = out_.graph.op("view", {s.base}, shape);
+        }
         values_[t] = {value, s.version};
     }
     Ref transpose(Ref v, const std::vector<int>& order) {
@@ -149,10 +157,17 @@ private:
     }
     // The owner's logical value from the storage's current base.
     Ref owner_value(const StorageState& s) {
-        if (s.kind == StorageState::Memory || identity(s.order)) return s.base;
+        Ref base = s.base;
+        if (s.padded) {
+            Attrs shape;
+            shape.i = base->shape;
+            shape.i.pop_back();
+            base = out_.graph.op("view", {base}, shape);
+        }
+        if (s.kind == StorageState::Memory || identity(s.order)) return base;
         std::vector<int> inverse(s.order.size());
         for (size_t i = 0; i < s.order.size(); ++i) inverse[s.order[i]] = int(i);
-        return transpose(s.base, inverse);
+        return transpose(base, inverse);
     }
     bool covers(const TensorSpec& spec, const StorageState& s) const { return spec.offset == s.offset && spec.sizes == s.sizes && spec.strides == s.strides; }
 
@@ -395,6 +410,7 @@ private:
             s.kind = StorageState::Value;   // until the end; then it goes back into the memory of input `s.input` (or of the extern's result)
         }
         s.base = identity(s.order) ? value : transpose(value, s.order);
+        s.padded = false;
         values_[t] = {value, s.version};
     }
 

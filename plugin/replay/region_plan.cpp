@@ -34,7 +34,10 @@ std::unique_ptr<RegionPlan> RegionPlan::build(Recorder& r, ExitState exit, std::
     SourceList source{p->sources_, {}};
     std::unordered_map<int, int> wanted;
     for (Recipe& recipe : r.recipes.rows) {
-        if (recipe.kind == Recipe::Src) recipe.id = source(recipe.id);
+        if (recipe.kind == Recipe::Src) {
+            if (r.sources[recipe.id].kind != SourceKind::Slot) r.guards.push_back({GuardKind::Present, recipe.id, {}, 0});   // passed on without a look
+            recipe.id = source(recipe.id);
+        }
         if (recipe.kind == Recipe::Tensor) {
             auto [it, fresh] = wanted.try_emplace(recipe.id, int(p->wanted_rows_.size()));
             if (fresh) p->wanted_rows_.push_back(recipe.id);
@@ -116,14 +119,15 @@ PyObject* RegionPlan::make(Made& m, int i) const {   // borrowed; null with a Py
         m.objects[i] = PyRef::steal(o);
         return o;
     };
+    auto missing = [] { return PyErr_Occurred() ? nullptr : raise_missing(); };
     switch (r.kind) {
-        case Recipe::Src: return m.values[r.id] ? done(Py_NewRef(m.values[r.id])) : raise_missing();
+        case Recipe::Src: return m.values[r.id] ? done(Py_NewRef(m.values[r.id])) : nullptr;   // null: an unbound local passed on
         case Recipe::Tensor: return done(Py_NewRef(m.tensors[r.id]));
         case Recipe::List: {
             PyObject* list = done(PyList_New(0));   // entered before its items: it may hold itself
             for (size_t k = 0; list && k < r.parts.size(); ++k) {
                 PyObject* x = part(k);
-                if (!x || PyList_Append(list, x) < 0) return nullptr;
+                if (!x || PyList_Append(list, x) < 0) return missing();
             }
             return list;
         }
@@ -131,7 +135,7 @@ PyObject* RegionPlan::make(Made& m, int i) const {   // borrowed; null with a Py
             PyRef items = PyRef::steal(PyTuple_New(Py_ssize_t(r.parts.size())));
             for (size_t k = 0; items && k < r.parts.size(); ++k) {
                 PyObject* x = part(k);
-                if (!x) return nullptr;
+                if (!x) return missing();
                 PyTuple_SET_ITEM(items.get(), Py_ssize_t(k), Py_NewRef(x));
             }
             if (r.kind == Recipe::Tuple) return done(items.release());
@@ -142,7 +146,7 @@ PyObject* RegionPlan::make(Made& m, int i) const {   // borrowed; null with a Py
             PyObject* d = done(PyDict_New());
             for (size_t k = 0; d && k + 1 < r.parts.size(); k += 2) {
                 PyObject *key = part(k), *x = key ? part(k + 1) : nullptr;
-                if (!x || PyDict_SetItem(d, key, x) < 0) return nullptr;
+                if (!x || PyDict_SetItem(d, key, x) < 0) return missing();
             }
             return d;
         }
@@ -268,7 +272,10 @@ int RegionPlan::perform(size_t index, Made& m) const {
     const std::vector<int>& recipes = event_recipes_[index];
     auto get = [&](int k) { return make(m, recipes[k]); };
     PyObject* target = get(0);
-    if (!target) return -1;
+    if (!target) {
+        if (!PyErr_Occurred()) raise_missing();
+        return -1;
+    }
     PyObject *key = get(1), *value = get(2);
     if (PyErr_Occurred()) return -1;
     switch (e.kind) {
