@@ -148,6 +148,7 @@ PyObject* lower_and_run(PyObject*, PyObject* args) {
     PyObject *arguments, *results;
     int oracle = 0;
     if (!PyArg_ParseTuple(args, "sO!O!|p", &overload, &PyTuple_Type, &arguments, &PyList_Type, &results, &oracle)) return nullptr;
+    if (!torch_ready() && init_torch() < 0) return nullptr;
     return guarded([&]() -> PyObject* {
         Lowered lowered = lower(overload, arguments, results);
         if (!lowered.covered) Py_RETURN_NONE;
@@ -159,6 +160,7 @@ PyObject* lower_text(PyObject*, PyObject* args) {
     const char* overload;
     PyObject *arguments, *results;
     if (!PyArg_ParseTuple(args, "sO!O!", &overload, &PyTuple_Type, &arguments, &PyList_Type, &results)) return nullptr;
+    if (!torch_ready() && init_torch() < 0) return nullptr;
     return guarded([&]() -> PyObject* {
         Lowered lowered = lower(overload, arguments, results);
         if (!lowered.covered) Py_RETURN_NONE;

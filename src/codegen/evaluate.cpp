@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "src/codegen/function.h"
+#include "src/schedule/affine.h"
 
 namespace framejit {
 using llvm::Value;
@@ -78,16 +79,13 @@ Function::Got Function::make_folded(const Expr& e) {
     if (!e.args.empty()) r.step(emitter, acc.data(), vec ? vector(e.args[0]) : get(e.args[0]).v, emitter.integer(Ty::i64, 0));
     return {emitter.narrow(r.result(emitter, acc.data(), *e.node), e.dtype), vec};
 }
+// start + step * position is affine itself: no arithmetic per lane beyond that of the position.
 Function::Got Function::make_iota(const Expr& e) {
-    const Got at = integer(e.at);
-    Lanes& l = at.vec ? *vec_ : one_;
-    const Attrs& attrs = e.node->at;
-    if (is_float(e.dtype)) {
-        const Val x = l.add(l.constant(Ty::f64, attrs.f[0]), l.mul(l.constant(Ty::f64, attrs.f[1]), l.cast(at.v, Ty::f64)));
-        return {l.narrow(l.cast(x, reg(e.dtype)), e.dtype), at.vec};
-    }
-    const Val x = l.add(l.integer(Ty::i64, attrs.i[0]), l.mul(l.integer(Ty::i64, attrs.i[1]), at.v));
-    return {l.narrow(l.cast(x, reg(e.dtype)), e.dtype), at.vec};
+    Affine at = scaled(e.at, e.node->at.i[1]);
+    at.c += e.node->at.i[0];
+    const Got x = integer(at);
+    Lanes& l = x.vec ? *vec_ : one_;
+    return {l.narrow(l.cast(x.v, reg(e.dtype)), e.dtype), x.vec};
 }
 
 // ---- integers ----

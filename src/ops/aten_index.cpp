@@ -56,6 +56,34 @@ Results index(Call& c) {
     return {c("index", operands, {{int64_t(first)}, {}})};
 }
 
+// Writes at few indices: each element asks whether it is meant. Reading a range at the indices keeps eager's error for one out of range.
+struct Scattered {
+    Ref x, hit;  // hit: [.., extent, k, ..]
+    int64_t dim;
+};
+Scattered scattered(Call& c) {
+    Ref x = c.tensor(0), index = indices(c, 2);
+    const int64_t d = c.dim(1, x);
+    require(!x->shape.empty() && x->shape.size() == index->shape.size() && numel(index->shape) > 0);
+    Shape expected = x->shape;
+    expected[d] = index->shape[d];
+    require(index->shape == expected && numel(x->shape) * index->shape[d] <= 1 << 18);
+    Ref range = c.positions({x->shape[d]}, 0);
+    Ref checked = c("index", {range, no_negatives(c, index)}, {{0}, {}});
+    return {x, c.places(checked, d, x->shape[d]), d};
+}
+Results scatter_value(Call& c) {
+    auto [x, hit, d] = scattered(c);
+    Ref any = c.view(c.reduce("any", hit, d + 1), x->shape);
+    return {c.where(any, c.value(3, x->dtype), x)};
+}
+Results scatter_one(Call& c) {  // with several indices the order of writes would show
+    auto [x, hit, d] = scattered(c);
+    Ref source = c.tensor(3);
+    require(hit->shape[d + 1] == 1 && source->dtype == x->dtype && source->shape == c.tensor(2)->shape);
+    return {c.where(c.view(hit, x->shape), c.expand(source, x->shape), x)};
+}
+
 // The loss of each row is -x[row, target]; rows whose target is ignore_index do not count.
 Results nll_loss(Call& c) {
     Ref x = c.up(c.tensor(0)), target = c.tensor(1);
@@ -74,8 +102,13 @@ Results nll_loss(Call& c) {
 }
 
 constexpr Row kRules[] = {
-    {"aten::gather", rule<gather>},      {"aten::index_select", rule<index_select>}, {"aten::embedding", rule<embedding>},
-    {"aten::index.Tensor", rule<index>}, {"aten::nll_loss_forward", rule<nll_loss>},
+    {"aten::gather", rule<gather>},
+    {"aten::index_select", rule<index_select>},
+    {"aten::embedding", rule<embedding>},
+    {"aten::index.Tensor", rule<index>},
+    {"aten::scatter.value", rule<scatter_value>},
+    {"aten::scatter.src", rule<scatter_one>},
+    {"aten::nll_loss_forward", rule<nll_loss>},
 };
 
 }  // namespace

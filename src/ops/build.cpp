@@ -73,6 +73,17 @@ Ref Build::put(Ref base, int64_t dim, int64_t start, int64_t step, Ref part) {
     return where(inside(base->shape, dim, start, length, step), laid, base);
 }
 
+Ref Build::beside_positions(Ref v, int64_t dim, int64_t extent) {
+    Shape lifted = v->shape, spread = v->shape;
+    lifted.insert(lifted.begin() + dim, 1);
+    spread.insert(spread.begin() + dim, extent);
+    return expand(view(v, lifted), spread);
+}
+Ref Build::places(Ref index, int64_t dim, int64_t extent) {
+    Ref spread = beside_positions(cast(index, DType::i64), dim, extent);
+    return g.op("eq", {spread, positions(spread->shape, dim)});
+}
+
 Ref Build::pad_to(Ref a, const Shape& shape) {
     for (size_t d = 0; d < shape.size(); d++) {
         Shape wider = a->shape;

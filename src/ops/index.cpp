@@ -183,13 +183,8 @@ Ref ungather(Build b, const Node& n, In in, Ref dy) {
     const int64_t dim = n.at.i[0];
     const Shape& shape = in[0]->shape;
     Ref index = in[1], grad = b.up(dy);
-    Shape spread = index->shape;  // [.., extent, k, ..]
-    spread.insert(spread.begin() + dim, shape[dim]);
-    Shape lifted = index->shape;
-    lifted.insert(lifted.begin() + dim, 1);
-    auto beside = [&](Ref v) { return b.expand(b.view(v, lifted), spread); };
-    Ref hit = b("eq", {b.cast(beside(index), DType::i64), b.positions(spread, dim)});
-    Ref part = b.reduce("sum", b.where(hit, beside(grad), b.number(0, grad)), dim + 1);
+    Ref part = b.where(b.places(index, dim, shape[dim]), b.beside_positions(grad, dim, shape[dim]), b.number(0, grad));
+    part = b.reduce("sum", part, dim + 1);
     Shape merged = index->shape;
     merged[dim] = shape[dim];
     return b.cast(b.pad_to(b.view(part, merged), shape), dy->dtype);

@@ -17,7 +17,7 @@ const OpDef op_constant = {.name = "constant",
                            .body = Leaf{},
                            .samples = none};
 const OpDef op_iota = {.name = "iota",
-                       .doc = "start + step * position, one-dimensional. ints or floats: start, step",
+                       .doc = "start + step * position, one-dimensional. i64. ints: start, step",
                        .dtype = given,
                        .shape = hinted,
                        .body = Leaf{},

@@ -68,7 +68,10 @@ struct Build {
     // Where along `dim` of `shape` an element of a part lies that was laid out from `start` in steps.
     Ref inside(const Shape& shape, int64_t dim, int64_t start, int64_t length, int64_t step);
     Ref put(Ref base, int64_t dim, int64_t start, int64_t step, Ref part);  // base with a slice replaced
-    Ref pad_to(Ref a, const Shape& shape);                                  // zeros after the end
+    // b1 [.., extent, k, ..]: is the k-th index along `dim` this position?
+    Ref places(Ref index, int64_t dim, int64_t extent);
+    Ref beside_positions(Ref v, int64_t dim, int64_t extent);  // a value of the index's shape, spread in the same way
+    Ref pad_to(Ref a, const Shape& shape);                     // zeros after the end
     Ref concat(std::span<const Ref> parts, int64_t dim);
 };
 std::vector<int64_t> inverse(std::span<const int64_t> permutation);

@@ -145,12 +145,11 @@ Ref where(Build, Ref n) {
 // A pointwise op of numbers is a number: computed by the oracle.
 Ref fold(Build b, Ref n) {
     auto* p = n->op->as<Pointwise>();
-    if (!p || n->in.empty()) return nullptr;
+    if (!p || n->in.empty() || !std::all_of(n->in.begin(), n->in.end(), uniform)) return nullptr;
     ScalarEmitter e;
     std::vector<Val> operands;
     for (Ref x : n->in) {
         Ref c = uniform(x);
-        if (!c) return nullptr;
         operands.push_back(is_float(c->dtype) ? e.constant(reg(c->dtype), c->at.f[0]) : e.integer(reg(c->dtype), c->at.i[0]));
     }
     const Val v = e.narrow(p->emit(e, operands, *n), n->dtype);

@@ -190,6 +190,8 @@ SAMPLES = {
     "embedding": [(T((9, 5)), index((2, 3), 9), -1, False, False), (T((9, 5)), index((), 9), 2, False, False)],
     "index.Tensor": [(T(), [index((3,), 4)]), (T(), [None, index((3, 2), 6)]), (T(), [index((3,), 4), index((3,), 6)]), (T((3, 4, 5)), [None, index((2, 1), 4), index((3,), 5)]),
                      (T(), [T((3,), torch.int64, -4, 3.9)]), (T((3, 4, 5)), [index((2,), 3), None, index((2,), 5)])],
+    "scatter.value": [(T(), 1, index((4, 2), 6), 1), (T(), 0, index((3, 6), 4), 0.5), (T((3, 4, 5)), -1, index((3, 4, 1), 5), 7)],
+    "scatter.src": [(T(), 1, index((4, 1), 6), T((4, 1))), (T(), 0, index((1, 6), 4), T((1, 6)))],
     "nll_loss_forward": [(T((5, 7), special=False), index((5,), 7), None, 1, -100), (T((5, 7), special=False), index((5,), 7), T((7,), special=False), 2, 3), (T((5, 7), special=False), index((5,), 7), None, 1, 2)],
     # reductions
     "sum": [(*a, None) for a in reduction] + [(plain, torch.float64)],

@@ -209,6 +209,8 @@ def test_an_index_out_of_range_is_noticed():
     for index in (i, -i, torch.tensor([-1])):
         with pytest.raises(IndexError):
             framejit_c._lower_and_run("aten::index_select", (x, 0, index), [x[:index.numel()]], True)
+        with pytest.raises(IndexError):
+            framejit_c._lower_and_run("aten::scatter.value", (x, 0, index, 1.0), [x], True)
 
 
 x, whole, mask = torch.ones(4, 6), torch.ones(4, 6, dtype=torch.int64), torch.ones(4, 6, dtype=torch.bool)
