@@ -7,6 +7,7 @@ import fcntl
 import glob
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,13 +16,18 @@ import console
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DEFAULT = "3.11"
-VERSIONS = ("3.11", "3.12", "3.13")
-DEBIAN = ("g++ llvm-19-dev libzstd-dev libboost-test-dev libboost-graph-dev libbenchmark-dev libfmt-dev ccache "
+DEBIAN = ("g++ llvm-19-dev libzstd-dev zlib1g-dev libboost-test-dev libboost-graph-dev libbenchmark-dev libfmt-dev ccache "
           "clang-format-19 clang-tidy-19 ninja-build").split()
 PACKAGES = "numpy pytest pytest-timeout hypothesis rich jinja2 cmake ninja scikit-build-core".split()
 TORCH = "torch==2.13.0+cpu"
 TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 ZOO = ["transformers==5.24.0", "timm==1.0.9"]
+
+
+def supported_versions():
+    """Those that plugin/frame/ knows: cpython_311.cpp is CPython 3.11."""
+    names = glob.glob(os.path.join(ROOT, "plugin", "frame", "cpython_3??.cpp"))
+    return sorted("3." + os.path.basename(name)[len("cpython_3"):-len(".cpp")] for name in names)
 
 
 class Python:
@@ -100,24 +106,45 @@ def find_interpreter(version):
              f"install one, for example with `pyenv install {version}` or `apt-get install python{version}-dev python{version}-venv`")
 
 
+def install_torch(executable):
+    """A CPU build from where pip looks anyway, else from torch's own index (plain `torch` would bring gigabytes of CUDA)."""
+    pip = [executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    if console.run(f"installing {TORCH}", [*pip, TORCH, "numpy"], optional=True) is None:
+        console.run(f"installing {TORCH} from {TORCH_INDEX}", [*pip, "--extra-index-url", TORCH_INDEX, TORCH, "numpy"])
+
+
 def virtual_environment(python, zoo):
     if not os.path.exists(python.executable):
         console.run(f"creating {os.path.basename(python.venv)}", [find_interpreter(python.version), "-m", "venv", python.venv])
     pip = [python.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    steps = [("packages", PACKAGES)]
+    steps = {"packages": PACKAGES}
     if python.version == DEFAULT:
-        steps.append(("torch", [TORCH]))
-        if zoo:
-            steps.append(("zoo", ZOO))
-    for name, packages in steps:
+        steps["torch"] = [TORCH]
+    if zoo:
+        steps["zoo"] = ZOO
+    for name, packages in steps.items():
         stamp = os.path.join(python.venv, f"framejit-{name}.stamp")
         if stamped(stamp, digest(*packages)):
             continue
-        what = "installing " + " ".join(packages)
-        # A CPU build from where pip looks anyway, else from torch's own index (plain `torch` would bring gigabytes of CUDA).
-        if console.run(what, [*pip, *packages], optional=name == "torch") is None:
-            console.run(what, [*pip, "--extra-index-url", TORCH_INDEX, *packages])
+        if name == "torch":
+            install_torch(python.executable)
+        else:
+            console.run("installing " + " ".join(packages), [*pip, *packages])
         write_stamp(stamp, digest(*packages))
+
+
+def write_metadata(site):
+    """What an installed wheel tells importlib.metadata: the version and the entry points (torch finds its backend there)."""
+    with open(os.path.join(ROOT, "pyproject.toml")) as file:
+        project = file.read()
+    with open(os.path.join(ROOT, "plugin", "framejit", "__init__.py")) as file:
+        version = re.search(r'^__version__ = "(.+)"', file.read(), re.M).group(1)
+    entry_points = "".join(f"[{group}]\n{rows}\n" for group, rows in
+                           re.findall(r"^\[project\.entry-points\.(\w+)\]\n((?:\w.*\n)+)", project, re.M)).replace('"', "")
+    for name, text in (("METADATA", f"Metadata-Version: 2.1\nName: framejit\nVersion: {version}\n"), ("entry_points.txt", entry_points)):
+        path = os.path.join(site, "framejit-development.dist-info", name)
+        if not stamped(path, text):
+            write_stamp(path, text)
 
 
 def link_package(python):
@@ -126,6 +153,7 @@ def link_package(python):
     if not os.path.islink(link):
         os.makedirs(python.site, exist_ok=True)
         os.symlink(os.path.join("..", "..", "plugin", "framejit"), link)
+    write_metadata(python.site)
     if os.path.islink(python.venv):
         return      # shared with another checkout, which owns the .pth; `run` sets PYTHONPATH
     for folder in glob.glob(os.path.join(python.venv, "lib", "python3*", "site-packages")):
@@ -158,14 +186,15 @@ def hold_lock():
 
 def prepare(version=DEFAULT, zoo=False, targets=("_C",)):
     """Everything up to an importable framejit for one Python version."""
-    if version not in VERSIONS:
-        sys.exit(f"framejit supports CPython {', '.join(VERSIONS)}, not {version}")
+    if version not in supported_versions():
+        sys.exit(f"framejit supports CPython {', '.join(supported_versions())}, not {version}")
     python = Python(version)
     lock = hold_lock()
     debian_packages()
     virtual_environment(python, zoo)
     configure(python, python.build, *(() if version == DEFAULT else ("-DFRAMEJIT_TESTS=OFF",)))
-    build(python, python.build, *targets)
+    if targets:
+        build(python, python.build, *targets)
     link_package(python)
     lock.close()
     return python

@@ -60,7 +60,8 @@ struct ExternCall {
 // Values that must be in memory when the graph has run, each in a buffer of its own even if two are the same node.
 struct Output {
     Ref value;
-    int into = -1;   // >= 0: write into this input's memory (value has the input's shape), otherwise a new contiguous buffer
+    int into = -1;        // >= 0: write into this input's memory (value has the input's shape), otherwise a new contiguous buffer
+    bool as_is = false;   // value is a `result`: hand out that memory itself instead of a copy
 };
 struct Graph {
     Graph() = default;

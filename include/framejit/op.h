@@ -90,6 +90,10 @@ struct AtenRule {
     std::optional<std::vector<Ref>> (*lower)(Graph&, std::span<const Arg>, std::span<const Meta> out);
     bool view = false;           // the result is a view of argument 0
 };
+// A write through a view: the value of `base` (contiguous in its own shape) after the elements in a window of its memory became `value`, whose
+// shape is the window's. Nothing when the window overlaps itself or is no box of any shape of the base.
+std::optional<Ref> put_window(Graph&, Ref base, const Window&, Ref value);
+
 const AtenRule* find_aten(std::string_view overload);
 std::span<const AtenRule> all_aten();
 

@@ -30,9 +30,11 @@ int line_of(const Frame*);                    // source line of the current inst
 int line_at(PyCodeObject*, int unit);
 std::string where(const Frame*);              // file:line in qualname
 uint64_t dict_version(PyObject* dict);        // changes whenever the dict changes; never 0
+const uint64_t* dict_version_word(PyObject* dict);   // a word that changes whenever dict_version does and is never equal for two dicts; null: none
 uint32_t type_version(PyTypeObject*);         // changes whenever a class or its bases change; 0: has none, compare by look-up
 PyObject** dict_slot(PyObject* object);       // where the object keeps its __dict__ (may hold null), or null. Makes no dict.
 PyObject* exception_in_flight(PyThreadState*);   // exc_info's value (borrowed, may be null)
+size_t c_stack_left();                        // bytes; under the hook every Python call uses the C stack
 
 // ---- neutral instructions ----
 // Named after CPython 3.11's opcodes; caches dropped, EXTENDED_ARG folded, specialised forms undone, superinstructions split, jumps absolute.
@@ -57,6 +59,7 @@ struct Code {
     bool native = false;             // a thunk: never interpreted
 };
 const Code* decode(PyCodeObject*);   // cached for the life of the code object; null when it cannot be decoded
+size_t decoded_count();              // code objects in the cache
 
 // ---- PEP 523 ----
 using EvalHook = PyObject* (*)(PyThreadState*, Frame*, int throwflag);

@@ -1,82 +1,87 @@
 // Guards: rows {kind, source, expected} over an interned tree of sources, one evaluator, which can also explain a failure.
-// A source says where a value is found from the frame at entry. Evaluation runs no Python code (exact str/int keys, no descriptors written in
-// Python) and holds no tensor. After a full check succeeds the set is *armed*: it remembers dict version tags, type versions, dict pointers and
-// list contents, so that a later call with the same root objects costs a few compares per dict instead of a look-up per row.
+// A source says where a value is found from the frame at entry. Evaluation runs no Python code (exact str/int keys, no descriptors written
+// in Python) and holds no tensor. After a full check succeeds the set is *armed*: it remembers dict version tags, type versions and
+// pointers, so that a later call with the same root objects costs a compare per dict instead of a look-up per row (part.h).
 #pragma once
+#include "plugin/py.h"
+#include "plugin/torch/tensor.h"
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
-#include "plugin/py.h"
-#include "plugin/torch/tensor.h"
 
 namespace framejit {
 
-// One row per kind in source.def: name, printed form, what it resolves to.
-enum class SourceKind : uint8_t {
-    None,
-    Slot,         // index: slot of the root frame at entry (argument, local, cell, stack)
-    Const,        // key: an object that is always there (a globals dict, a class found through C)
-    Dict,         // parent.__dict__ (null when absent)
-    Item,         // parent[key]: dict with exact str/int/... key (hash and eq run no Python), list or tuple with index
-    Attr,         // PyObject_GenericGetAttr-like read decided by a C descriptor (slot, getset, member): parent.key
-    TypeOf,       // type(parent)
-    TypeLookup,   // _PyType_Lookup(parent is a type ? parent : type(parent), key); null when absent
-    Cell,         // contents of closure cell `index` of function parent
-    CellValue,    // contents of a cell object found in a slot
-    Default,      // parent.__defaults__[index]
-    KwDefault,    // parent.__kwdefaults__[key]
-    MethodSelf,   // parent.__self__ of a bound method or builtin
-    MethodFunc,   // parent.__func__
+enum class SourceKind : uint8_t {  // what each one resolves to: source.def
+#define SOURCE(name, place, meaning) name,
+#include "plugin/guard/source.def"
+#undef SOURCE
 };
-struct Source { SourceKind kind = SourceKind::None; int parent = 0; PyRef key; int index = 0; };
+const char* name_of(SourceKind);
+struct GuardSource {
+    SourceKind kind = SourceKind::None;
+    int parent = 0;
+    PyRef key;
+    int index = 0;
+    int other = 0;
+};
 
-class Sources {   // interned; 0 is None
+class Sources {  // interned; 0 is None; a parent has a smaller number than its children
 public:
     Sources();
     int slot(int index);
     int constant(PyObject*);
     int child(SourceKind, int parent, PyObject* key = nullptr, int index = 0);
-    const Source& operator[](int i) const { return rows_[i]; }
+    int combine(SourceKind, int left, int right, int op);  // Binary, Compare, Unary (right 0)
+    const GuardSource& operator[](int i) const { return rows_[i]; }
     int size() const { return int(rows_.size()); }
     // "self.layers[3].weight"; names: the root code's local names (tuple), for slots
     std::string path(int source, PyObject* names) const;
+
 private:
-    std::vector<Source> rows_;
+    int intern(GuardSource);
+    std::vector<GuardSource> rows_;
     std::unordered_multimap<uint64_t, int> table_;
 };
 
-enum class GuardKind : uint8_t {
-    Type,        // type(source) is expected
-    Identity,    // source is expected (weakly held where possible: a set whose object died never matches again)
-    Value,       // same exact type and equal: int, float (bits), bool, str, bytes, None, complex, slice, tuples of those, torch.dtype/device
-    Tensor,      // matches tensor spec n
-    Length,      // len() of list, tuple, dict, set, str is n
-    Keys,        // dict: the same keys in the same order (expected: tuple of keys)
-    Missing,     // source (Item of a dict, TypeLookup, Dict, cell) resolves to nothing
-    Function,    // python function: same code, defaults, kwdefaults and closure objects (expected: the function as recorded)
-    Same,        // source is the same object as source `n`
-    NotSame,     // ... is another object than source `n`
-    Disjoint,    // tensors source and n do not share storage (one of them is mutated)
-    SharedStorage,   // ... share storage, as recorded
+enum class GuardKind : uint8_t {  // what each one demands: guard.def
+#define GUARD(name, arming, meaning) name,
+#include "plugin/guard/guard.def"
+#undef GUARD
 };
 const char* name_of(GuardKind);
-struct Guard { GuardKind kind; int source; PyRef expected; int64_t n = 0; };
-struct Failure { std::string guard, source, expected, got; };   // printable; "self.scale: expected int 2, got 3"
+struct Guard {
+    GuardKind kind;
+    int source;
+    PyRef expected;
+    int64_t n = 0;
+};
+struct Failure {
+    std::string guard, source, expected, got;
+};  // printable; "self.scale: expected int 2, got 3"
+
+struct GuardSetCounts {
+    uint64_t evaluations = 0;  // parts read in full
+    uint64_t repairs = 0;      // dicts read again because their version had moved
+};
 
 class GuardSet {
 public:
+    GuardSet() = default;  // nothing may be asked of it
     // wanted: sources whose values the plan reads after a successful check (tensor inputs, targets of events). Rows are checked in order.
     GuardSet(Sources, std::vector<Guard>, std::vector<TensorSpec>, std::vector<int> wanted, PyRef slot_names);
     // slots: the root frame's slots (or the callable's bound arguments in slot order). Needs the GIL; leaves no Python error behind.
     bool check(PyObject* const* slots);
-    PyObject* const* values() const;               // of `wanted`, borrowed, valid until something else runs
-    Failure explain(PyObject* const* slots) const; // the first row that fails (guard empty if none does)
-    bool dead() const;                             // an object it needs has died: it can never match again
-    void disarm();                                 // after the plan itself wrote to guarded places
+    PyObject* const* values() const;  // of `wanted`, borrowed, valid until something else runs
+    size_t wanted() const;
+    void release();  // drops what attribute reads made (a fresh p.grad): after values() were used. check() does it too
+    Failure explain(PyObject* const* slots) const;  // the first row that fails (guard empty if none does)
+    bool dead() const;                              // an object it needs has died: it can never match again
+    void disarm();                                  // forget what is armed: the next check evaluates every row
     size_t rows() const;
-    int traverse(visitproc, void*) const;          // strong references, for the cycle collector
+    GuardSetCounts counts() const;
+    int traverse(visitproc, void*) const;  // strong references, for the cycle collector
 private:
     struct Impl;
     std::shared_ptr<Impl> impl_;

@@ -5,7 +5,8 @@
 namespace framejit {
 
 struct Watcher {
-    // A frame starts or resumes under the interpreter. The result is handed to every other call for this activation ("shadow").
+    // A frame starts or resumes under the interpreter. The result is handed to every other call for this activation ("shadow"); another watcher
+    // that takes over in the middle of it gets null instead.
     virtual void* enter(Frame*, int throwflag) = 0;
     // Before an instruction is executed; `sp` points one past the top of the value stack. Returns the instruction to execute: normally `&ins`.
     // To steer, rewrite the frame's slots, move sp and return another instruction of the same code (execution continues with it, and `before`
@@ -20,7 +21,7 @@ struct Watcher {
     virtual void leave(void* shadow, Frame*, PyObject* result, int depth, Exit) = 0;
     virtual ~Watcher() = default;
 };
-extern thread_local Watcher* watcher;     // non-null: frames of this thread run watched
+extern constinit thread_local Watcher* watcher;   // non-null: frames of this thread run watched
 const Ins* return_instruction();
 
 // Executes a real frame. Watched iff `watcher` is set when it starts; a watched run re-reads `watcher` at every callback and skips it when null.

@@ -80,7 +80,9 @@ private:
 std::vector<Meta> metas_of(PyObject* results) {
     std::vector<Meta> out;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(results); i++) {
-        const TensorView v = view_of(PyList_GET_ITEM(results, i));
+        PyObject* o = PyList_GET_ITEM(results, i);
+        if (!is_tensor(o)) throw GraphError("result " + std::to_string(i) + " is no tensor");
+        const TensorView v = view_of(o);
         out.push_back({v.dtype, Shape(v.sizes, v.sizes + v.ndim)});
     }
     return out;

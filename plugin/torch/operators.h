@@ -1,43 +1,56 @@
 // Operators as torch knows them: schemas, and calls to them at run time ("externs").
 #pragma once
+#include "plugin/py.h"
 #include <memory>
 #include <string>
 #include <vector>
-#include "plugin/py.h"
 
 namespace framejit {
 
-struct ArgSchema { std::string name; PyRef default_value; bool kwarg_only = false, writes = false, aliases = false; };   // default null: required
+struct ArgSchema {
+    std::string name;
+    PyRef default_value;  // null: required
+    bool kwarg_only = false, writes = false, aliases = false;
+    int writes_when = -1;  // written only when this boolean argument is true (native_batch_norm's running_mean and `training`)
+};
 struct OpSchema {
-    std::string name;                    // "aten::add.Tensor", default overloads without suffix "aten::relu"
+    std::string name;  // "aten::add.Tensor", default overloads without suffix "aten::relu"
     std::vector<ArgSchema> args;
     std::vector<int> returns_alias;      // per result: the argument that it aliases (view or the written one), or -1
     bool mutates = false, view = false;  // view: returns an alias, writes nothing
     bool random = false;                 // nondeterministic_seeded tag
     bool decomposes = false;             // composite implicit: the dispatch mode looks inside
-    bool data_dependent = false;         // output shape or a Python value depends on data (tags data_dependent_output, dynamic_output_shape)
-    PyRef callable;                      // what runs it: OpOverload._op
+    bool data_dependent = false;  // output shape or a Python value depends on data (tags data_dependent_output, dynamic_output_shape)
+    PyRef callable;               // what runs it: OpOverload._op
 };
 // Cached per overload object. Null with a Python error when `overload` is no OpOverload (a higher order operator).
 const OpSchema* schema_of(PyObject* overload);
 
 // Stands for a tensor in a recorded argument: index into the tensors of the call.
-struct Placeholder { PyObject_HEAD int index; };
+struct Placeholder {
+    PyObject_HEAD int index;
+};
 PyObject* make_placeholder(int index);
 bool is_placeholder(PyObject*, int* index);
 
-// One recorded call that torch executes at run time with other tensors. Uses the C shim when the overload has one (float32/64 CPU etc.), then
-// torch's builtin, then the overload.
+// One recorded call that torch executes at run time with other tensors. Uses the C shim when the overload has one (float32/64 CPU etc.),
+// then torch's builtin, then the overload.
 class Extern {
 public:
-    // args/kwargs: as dispatched, with placeholders (also inside lists and tuples) in place of tensors.
+    Extern() = default;
+    // args/kwargs: as dispatched, with placeholders (also inside lists and tuples) in place of tensors; kwargs may be null.
+    // Not valid, with a Python error, when `overload` is no overload.
     Extern(PyObject* overload, PyObject* args, PyObject* kwargs);
+    bool valid() const { return impl_ != nullptr; }
     const OpSchema& schema() const;
-    int tensors() const;                 // number of placeholders
-    // Runs it; results: one new reference per tensor result, flattened (tuples and tensor lists). Null slots for undefined tensors.
-    // `results` is resized. -1 with a Python error (eager's).
+    int tensors() const;  // number of placeholders
+    // Runs it, below autocast (the casts were recorded). The caller sees to the grad mode.
+    // results: one new reference per result, flattened (tuples and tensor lists). Null slots for undefined tensors and for what is no
+    // tensor. `results` is resized. -1 with a Python error (eager's).
     int call(PyObject* const* tensors, std::vector<PyObject*>& results) const;
+    const char* route() const;  // what the last call took: "shim", "builtin" or "overload"
     int traverse(visitproc, void*) const;
+
 private:
     struct Impl;
     std::shared_ptr<Impl> impl_;

@@ -94,7 +94,7 @@ const std::vector<aten::Row>& all_rows() {
     static const std::vector<aten::Row> all = [] {
         std::vector<aten::Row> list;
         for (auto family : {aten::arithmetic_rules, aten::function_rules, aten::logic_rules, aten::creation_rules, aten::view_rules,
-                            aten::layout_rules, aten::index_rules, aten::reduction_rules, aten::norm_rules})
+                            aten::layout_rules, aten::index_rules, aten::reduction_rules, aten::norm_rules, aten::backward_rules})
             list.insert(list.end(), family().begin(), family().end());
         return list;
     }();

@@ -43,6 +43,7 @@ void require(bool condition);  // Uncovered otherwise
 
 template <Results (*lower)(Call&)> std::optional<Results> functional(Graph& g, std::span<const Arg> args, std::span<const Meta> out) {
     try {
+        for (const Meta& m : out) require(computable(m.dtype));
         Call call{{g}, args, out};
         return lower(call);
     } catch (const Uncovered&) {
@@ -75,5 +76,6 @@ std::span<const Row> layout_rules();
 std::span<const Row> index_rules();
 std::span<const Row> reduction_rules();
 std::span<const Row> norm_rules();
+std::span<const Row> backward_rules();
 
 }  // namespace framejit::aten

@@ -32,6 +32,19 @@ Results arange_end(Call& c) { return {arange(c, Arg{int64_t(0)}, Arg{int64_t(1)}
 Results arange_start(Call& c) { return {arange(c, c.at(0), Arg{int64_t(1)})}; }
 Results arange_step(Call& c) { return {arange(c, c.at(0), c.at(2))}; }
 
+// From both ends towards the middle, as eager, so that both ends are exact.
+Results linspace(Call& c) {
+    const DType d = made(c).dtype;
+    const int64_t steps = c.integer(2);
+    require(is_float(d) && steps > 1);
+    const DType type = d == DType::f64 ? DType::f64 : DType::f32;
+    Ref start = c.scalar_of(c.at(0), type), end = c.scalar_of(c.at(1), type);
+    Ref step = c.div(c.sub(end, start), double(steps - 1));
+    Ref k = count(c, 0, 1, steps), back = count(c, steps - 1, -1, steps);
+    Ref up = c("fma", {step, c.cast(k, type), start}), down = c("fma", {c.neg(step), c.cast(back, type), end});
+    return {c.cast(c.where(c("lt", {k, c.g.integer(steps / 2, DType::i64)}), up, down), d)};
+}
+
 Results eye(Call& c) {
     const Shape& shape = made(c).shape;
     return {c.cast(c("eq", {c.positions(shape, 0), c.positions(shape, 1)}), made(c).dtype)};
@@ -56,6 +69,7 @@ constexpr Row kRules[] = {
     {"aten::arange", rule<arange_end>},
     {"aten::arange.start", rule<arange_start>},
     {"aten::arange.start_step", rule<arange_step>},
+    {"aten::linspace", rule<linspace>},
     {"aten::eye", rule<eye>},
     {"aten::eye.m", rule<eye>},
 };

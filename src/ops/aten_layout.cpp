@@ -58,6 +58,33 @@ Results constant_pad_nd(Call& c) {
     return {x};
 }
 
+// Pairs (before, after) from the last dimension on: what lies beyond an end is `edge` of the elements next to it.
+Results padded(Call& c, Ref (*edge)(Call&, Ref x, int64_t dim, int64_t count, bool front)) {
+    Ref x = c.tensor(0);
+    const std::vector<int64_t> pad = c.integers(1);
+    for (size_t k = 0; k < pad.size() / 2; k++) {
+        const int64_t d = int64_t(x->shape.size()) - 1 - int64_t(k), before = pad[2 * k], after = pad[2 * k + 1];
+        require(before >= 0 && after >= 0 && numel(x->shape) > 0);
+        std::vector<Ref> parts;
+        if (before > 0) parts.push_back(edge(c, x, d, before, true));
+        parts.push_back(x);
+        if (after > 0) parts.push_back(edge(c, x, d, after, false));
+        x = c.concat(parts, d);
+    }
+    return {x};
+}
+Results reflection_pad(Call& c) {
+    return padded(
+        c, [](Call& c, Ref x, int64_t d, int64_t count, bool front) { return c.slice(x, d, front ? count : x->shape[d] - 2, count, -1); });
+}
+Results replication_pad(Call& c) {
+    return padded(c, [](Call& c, Ref x, int64_t d, int64_t count, bool front) {
+        Shape shape = x->shape;
+        shape[d] = count;
+        return c.expand(c.slice(x, d, front ? 0 : x->shape[d] - 1, 1), shape);
+    });
+}
+
 Results flip(Call& c) {
     Ref x = c.tensor(0);
     for (int64_t d : c.integers(1)) {
@@ -122,9 +149,19 @@ Results upsample_nearest2d(Call& c) {
 }
 
 constexpr Row kRules[] = {
-    {"aten::cat", rule<cat>},   {"aten::stack", rule<stack>}, {"aten::constant_pad_nd", rule<constant_pad_nd>},
-    {"aten::flip", rule<flip>}, {"aten::roll", rule<roll>},   {"aten::repeat", rule<repeat>},
-    {"aten::tril", rule<tril>}, {"aten::triu", rule<triu>},   {"aten::upsample_nearest2d", rule<upsample_nearest2d>},
+    {"aten::cat", rule<cat>},
+    {"aten::stack", rule<stack>},
+    {"aten::constant_pad_nd", rule<constant_pad_nd>},
+    {"aten::reflection_pad1d", rule<reflection_pad>},
+    {"aten::reflection_pad2d", rule<reflection_pad>},
+    {"aten::replication_pad1d", rule<replication_pad>},
+    {"aten::replication_pad2d", rule<replication_pad>},
+    {"aten::flip", rule<flip>},
+    {"aten::roll", rule<roll>},
+    {"aten::repeat", rule<repeat>},
+    {"aten::tril", rule<tril>},
+    {"aten::triu", rule<triu>},
+    {"aten::upsample_nearest2d", rule<upsample_nearest2d>},
 };
 
 }  // namespace

@@ -39,7 +39,7 @@ Ref recorded_statistic(Call& c, Ref s, size_t k) { return c.view(c.as_recorded(s
 Results layer_norm(Call& c) {
     Ref x = c.tensor(0);
     const int64_t inner = int64_t(c.integers(1).size()), outer = int64_t(x->shape.size()) - inner;
-    require(is_float(x->dtype) && inner > 0 && numel(x->shape) > 0);
+    require(is_float(x->dtype) && inner > 0 && outer >= 0 && numel(x->shape) > 0);
     const int64_t extent = numel(std::span(x->shape).subspan(outer));
     Shape rows(x->shape.begin(), x->shape.begin() + outer);
     rows.push_back(extent);
@@ -50,6 +50,20 @@ Results layer_norm(Call& c) {
     Ref y = c.view(c("layer_norm", operands, {{}, {c.real(4)}}), x->shape);
     auto [mean, rstd] = statistics(c, c.up(flat), c.real(4));
     return {y, recorded_statistic(c, mean, 1), recorded_statistic(c, rstd, 2)};
+}
+
+Results rms_norm(Call& c) {
+    Ref x = c.tensor(0);
+    const int64_t inner = int64_t(c.integers(1).size()), outer = int64_t(x->shape.size()) - inner;
+    require(is_float(x->dtype) && inner > 0 && outer >= 0 && numel(x->shape) > 0 && c.given(3));
+    Shape rows(x->shape.begin(), x->shape.begin() + outer);
+    rows.push_back(numel(std::span(x->shape).subspan(outer)));
+    Ref flat = c.view(x, rows), wide = c.up(flat);
+    std::vector<Ref> operands{flat};
+    if (c.given(2)) operands.push_back(c.view(c.tensor(2), {rows.back()}));
+    Ref square = c.div(c.sum(c.mul(wide, wide), outer), double(rows.back()));
+    Ref y = c.view(c("rms_norm", operands, {{}, {c.real(3)}}), x->shape);
+    return {y, recorded_statistic(c, c("rsqrt", {c.add(square, c.real(3))}), 1)};
 }
 
 // [C] as [1, C, 1, ..], to stand beside x of [N, C, ..]
@@ -94,13 +108,10 @@ Results batch_norm(Call& c) {  // training writes the running statistics: torch 
 Results batch_norm_no_training(Call& c) { return batch_norm_inference(c, 3, c.real(6)); }
 
 constexpr Row kRules[] = {
-    {"aten::_softmax", rule<softmax<op_softmax>>},
-    {"aten::_log_softmax", rule<softmax<op_log_softmax>>},
-    {"aten::_safe_softmax", rule<safe_softmax>},
-    {"aten::native_layer_norm", rule<layer_norm>},
-    {"aten::native_group_norm", rule<group_norm>},
-    {"aten::native_batch_norm", rule<batch_norm>},
-    {"aten::_native_batch_norm_legit_no_training", rule<batch_norm_no_training>},
+    {"aten::_softmax", rule<softmax<op_softmax>>}, {"aten::_log_softmax", rule<softmax<op_log_softmax>>},
+    {"aten::_safe_softmax", rule<safe_softmax>},   {"aten::native_layer_norm", rule<layer_norm>},
+    {"aten::_fused_rms_norm", rule<rms_norm>},     {"aten::native_group_norm", rule<group_norm>},
+    {"aten::native_batch_norm", rule<batch_norm>}, {"aten::_native_batch_norm_legit_no_training", rule<batch_norm_no_training>},
 };
 
 }  // namespace

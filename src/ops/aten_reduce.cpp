@@ -68,7 +68,11 @@ Results aminmax(Call& c) {
 template <const OpDef& op> Ref truth(Call& c, std::span<const int64_t> dims) {
     return c.as_recorded(c.reduce_all(op.name, c.cast(c.tensor(0), DType::b1), dims));  // u8 gives u8
 }
-template <const OpDef& op> Results truth_dims(Call& c) { return {shaped(c, truth<op>(c, c.dims(1, c.tensor(0))))}; }
+// Unlike everywhere else an empty list means no dimension here.
+template <const OpDef& op> Results truth_dims(Call& c) {
+    const bool nothing = c.given(1) && c.integers(1).empty();
+    return {shaped(c, truth<op>(c, nothing ? std::vector<int64_t>{} : c.dims(1, c.tensor(0))))};
+}
 template <const OpDef& op> Results truth_all(Call& c) { return {shaped(c, truth<op>(c, c.dims(size_t(-1), c.tensor(0))))}; }
 
 // ---- several passes over the same dimensions: they are brought together into one ----
@@ -146,6 +150,21 @@ Results mse_loss(Call& c) {
     return {shaped(c, c.as_recorded(reduction == 1 ? c.div(sum, double(numel(x->shape))) : sum))};
 }
 
+// A short scan of integers is a masked sum per element, which fuses; a long one, or one of floats (whose order of additions shows), is
+// torch's.
+Results cumsum(Call& c) {
+    Ref x = c.tensor(0);
+    require(!is_float(x->dtype) && !x->shape.empty() && is_int(c.out[0].dtype));
+    const int64_t d = c.dim(1, x), n = x->shape[d];
+    require(n > 0 && numel(x->shape) * n <= 1 << 14);
+    Shape beside = x->shape, spread = x->shape;  // [.., element, term, ..]
+    beside.insert(beside.begin() + d, 1);
+    spread.insert(spread.begin() + d, n);
+    Ref terms = c.expand(c.view(c.cast(x, c.out[0].dtype), beside), spread);
+    Ref counts = c("le", {c.positions(spread, d + 1), c.positions(spread, d)});
+    return {shaped(c, c.sum(c.where(counts, terms, c.number(0, terms)), d + 1))};
+}
+
 constexpr Row kRules[] = {
     {"aten::sum", rule<fold_all<op_sum>>},
     {"aten::sum.dim_IntList", rule<fold<op_sum>>},
@@ -178,6 +197,7 @@ constexpr Row kRules[] = {
     {"aten::linalg_vector_norm", rule<vector_norm>},
     {"aten::norm.ScalarOpt_dim", rule<vector_norm>},
     {"aten::norm.Scalar", rule<norm_all>},
+    {"aten::cumsum", rule<cumsum>},
     {"aten::mse_loss", rule<mse_loss>},
 };
 

@@ -120,6 +120,7 @@ Results select_scatter(Call& c) {
     const int64_t d = c.dim(2, x), i = c.integer(3);
     Shape part = x->shape;
     part.at(d) = 1;
+    require(numel(part) == numel(c.tensor(1)->shape));
     return {c.put(x, d, i < 0 ? i + x->shape[d] : i, 1, c.view(c.cast(c.tensor(1), x->dtype), part))};
 }
 

@@ -1,4 +1,5 @@
 // Graph shorthand for decompositions, VJPs and lowerings.
+#include <algorithm>
 #include <numeric>
 
 #include "src/ops/rules.h"
@@ -72,8 +73,37 @@ Ref Build::put(Ref base, int64_t dim, int64_t start, int64_t step, Ref part) {
     return where(inside(base->shape, dim, start, length, step), laid, base);
 }
 
+Ref Build::pad_to(Ref a, const Shape& shape) {
+    for (size_t d = 0; d < shape.size(); d++) {
+        Shape wider = a->shape;
+        wider[d] = shape[d];
+        if (wider != a->shape) a = put(expand(number(0, a), wider), int64_t(d), 0, 1, a);
+    }
+    return a;
+}
+
+// Parts of one extent lie side by side along a dimension of their own, where a mask by part is uniform; then the two dimensions are merged.
+static Ref concat_equal(Build b, std::span<const Ref> parts, int64_t dim) {
+    Shape lifted = parts[0]->shape;
+    lifted.insert(lifted.begin() + dim, 1);
+    Shape apart = lifted;
+    apart[dim] = int64_t(parts.size());
+    auto beside = [&](Ref p) { return b.expand(b.view(p, lifted), apart); };
+    Ref part = b.positions(apart, dim), out = beside(parts[0]);
+    for (size_t k = 1; k < parts.size(); k++) out = b.where(b("ge", {part, b.g.integer(int64_t(k), DType::i64)}), beside(parts[k]), out);
+    Shape merged = parts[0]->shape;
+    merged[dim] *= int64_t(parts.size());
+    return b.view(out, merged);
+}
+
 // Each part is laid out over the whole; the first one is underneath, so no element is left without a value.
 Ref Build::concat(std::span<const Ref> parts, int64_t dim) {
+    // Where the dimension varies within a vector, a window would be a gather; where it does not, reading all parts would cost memory
+    // traffic.
+    constexpr int64_t kVector = 16;
+    const int64_t extent = parts[0]->shape[dim], inner = numel(std::span(parts[0]->shape).subspan(dim + 1));
+    if (parts.size() > 1 && inner < kVector && std::all_of(parts.begin(), parts.end(), [&](Ref p) { return p->shape[dim] == extent; }))
+        return extent == 0 ? parts[0] : concat_equal(*this, parts, dim);
     Shape whole = parts[0]->shape;
     whole[dim] = 0;
     for (Ref p : parts) whole[dim] += p->shape[dim];

@@ -63,6 +63,22 @@ Ref layer_norm(Build b, const Node& n, In in) {
     Ref r = b("rsqrt", {b.add(b.div(b.sum(b.mul(c, c), d), count), n.at.f[0])});
     return scaled_and_shifted(b, b.mul(c, r), in);
 }
+// With h the normalised x and w dy's share of it: dx = rstd (w - mean(w) - h mean(w h)); rms_norm has no mean to take away.
+std::vector<Ref> norm_grad(Build b, const Node& n, In in, Ref dy, bool centred) {
+    Ref x = b.up(in[0]), d = b.up(dy);
+    const int64_t last = int64_t(x->shape.size()) - 1;
+    auto mean = [&](Ref v) { return b.div(b.sum(v, last), double(x->shape.back())); };
+    Ref c = centred ? b.sub(x, mean(x)) : x;
+    Ref r = b("rsqrt", {b.add(mean(b.mul(c, c)), n.at.f[0])});
+    Ref h = b.mul(c, r);
+    Ref w = in.size() > 1 ? b.mul(d, b.up(in[1])) : d;
+    Ref inner = b.sub(w, b.mul(h, mean(b.mul(w, h))));
+    if (centred) inner = b.sub(inner, mean(w));
+    std::vector<Ref> grads{b.cast(b.mul(inner, r), in[0]->dtype)};
+    if (in.size() > 1) grads.push_back(b.cast(b.sum_to(b.mul(d, h), in[1]->shape), in[1]->dtype));
+    if (in.size() > 2) grads.push_back(b.cast(b.sum_to(d, in[2]->shape), in[2]->dtype));
+    return grads;
+}
 Ref rms_norm(Build b, const Node& n, In in) {
     Ref x = b.up(in[0]);
     Ref square = b.div(b.sum(b.mul(x, x), int64_t(x->shape.size()) - 1), double(x->shape.back()));
@@ -83,6 +99,14 @@ Ref gelu_tanh(Build b, const Node&, In in) {
     Ref cube = b.mul(b.mul(x, b.mul(x, x)), 0.044715);
     Ref t = b("tanh", {b.mul(b.add(x, cube), 0.79788456080286536)});
     return b.mul(b.mul(x, 0.5), b.add(t, 1));
+}
+Ref gelu_tanh_grad(Build b, Ref x, Ref dy) {
+    constexpr double kSlope = 0.79788456080286536, kCubic = 0.044715;
+    Ref square = b.mul(x, x);
+    Ref t = b("tanh", {b.mul(b.mul(x, b.add(b.mul(square, kCubic), 1)), kSlope)});
+    Ref inner = b.mul(b.add(b.mul(square, 3 * kCubic), 1), kSlope);  // the argument's own slope
+    Ref bend = b.mul(b.mul(x, b.sub(b.number(1, t), b.mul(t, t))), inner);
+    return b.mul(dy, b.mul(b.add(b.add(t, 1), bend), 0.5));
 }
 Ref silu(Build b, const Node&, In in) {
     Ref x = b.up(in[0]);
@@ -206,7 +230,7 @@ COMPOSITE(logsumexp, "ints: dim", keepdim, rows(), b.mul(d, b.exp(b.sub(x, b.up(
 COMPOSITE(softmax, "ints: dim", first_shape, rows(), softmax_grad(b, n, out, dy))
 COMPOSITE(log_softmax, "ints: dim", first_shape, rows(), log_softmax_grad(b, n, out, dy))
 COMPOSITE(gelu, "x * normal cdf(x)", same, unary(), gelu_grad(b, x, d))
-COMPOSITE(gelu_tanh, "the tanh form of gelu", same, unary())
+COMPOSITE(gelu_tanh, "the tanh form of gelu", same, unary(), gelu_tanh_grad(b, x, d))
 COMPOSITE(silu, "x * sigmoid(x)", same, unary(), silu_grad(b, x, d))
 COMPOSITE(softplus, "log(1 + exp(beta x)) / beta, x above the threshold. floats: beta, threshold", same, with(unary(), {1, 2}),
           softplus_grad(b, n, x, d))
@@ -219,7 +243,7 @@ COMPOSITE(leaky_relu, "floats: slope below 0", same, with(unary(), {0.01}), b.wh
 COMPOSITE(lerp, "x + w (y - x). floats: w", same, with(pairs(), {0.1}))
 #undef COMPOSITE
 
-#define NORM(word, text)                                                                                                                   \
+#define NORM(word, text, centred)                                                                                                          \
     const OpDef op_##word = {.name = #word,                                                                                                \
                              .doc = text,                                                                                                  \
                              .dtype = first,                                                                                               \
@@ -228,9 +252,10 @@ COMPOSITE(lerp, "x + w (y - x). floats: w", same, with(pairs(), {0.1}))
                                  Build b{g};                                                                                               \
                                  return b.cast(word(b, n, in), n.dtype);                                                                   \
                              }},                                                                                                           \
-                             .samples = norms};
-NORM(layer_norm, "over the last dimension. operands: x, weight, bias; floats: eps")
-NORM(rms_norm, "over the last dimension. operands: x, weight; floats: eps")
+                             .samples = norms,                                                                                             \
+                             .vjp = [](Graph& g, const Node& n, In in, Ref, Ref dy) { return norm_grad(Build{g}, n, in, dy, centred); }};
+NORM(layer_norm, "over the last dimension. operands: x, weight, bias; floats: eps", true)
+NORM(rms_norm, "over the last dimension. operands: x, weight, bias; floats: eps", false)
 #undef NORM
 
 }  // namespace framejit

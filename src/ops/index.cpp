@@ -177,6 +177,24 @@ Ref unslice(Build b, const Node& n, Ref dy, const Shape& whole) {
     return b.put(b.expand(b.number(0, dy), whole), n.at.i[0], n.at.i[1], n.at.i[3], dy);
 }
 
+// What an element gives to several places, they give back: dx[v] = sum over k of dy[k] where index[k] is v. One place (a loss that picks a
+// class) needs no sum.
+Ref ungather(Build b, const Node& n, In in, Ref dy) {
+    const int64_t dim = n.at.i[0];
+    const Shape& shape = in[0]->shape;
+    Ref index = in[1], grad = b.up(dy);
+    Shape spread = index->shape;  // [.., extent, k, ..]
+    spread.insert(spread.begin() + dim, shape[dim]);
+    Shape lifted = index->shape;
+    lifted.insert(lifted.begin() + dim, 1);
+    auto beside = [&](Ref v) { return b.expand(b.view(v, lifted), spread); };
+    Ref hit = b("eq", {b.cast(beside(index), DType::i64), b.positions(spread, dim)});
+    Ref part = b.reduce("sum", b.where(hit, beside(grad), b.number(0, grad)), dim + 1);
+    Shape merged = index->shape;
+    merged[dim] = shape[dim];
+    return b.cast(b.pad_to(b.view(part, merged), shape), dy->dtype);
+}
+
 template <class... S> std::vector<Sample> samples(S... s) { return {s...}; }
 Sample f32(Shape shape, std::vector<int64_t> ints) { return {{{DType::f32, std::move(shape)}}, {std::move(ints), {}}}; }
 Sample picks(Shape shape, std::vector<Shape> indices, int64_t dim, double extent) {
@@ -201,14 +219,16 @@ INDEX(transpose, "permutation. ints: for each output dimension the input's", per
 INDEX(slice, "ints: dim, start, length, step (may be negative)", resized,
       samples(f32({5, 40}, {1, 3, 34, 1}), f32({5, 40}, {1, 39, 20, -2}), f32({9, 20}, {0, 2, 3, 3})), {unslice(b, n, dy, in[0]->shape)})
 INDEX(window, "x laid out along a dimension of another length. ints: dim, start, length, step. Values outside are unspecified", resized,
-      samples(), )
+      samples(), {b.slice(dy, n.at.i[0], n.at.i[1], in[0]->shape[n.at.i[0]], n.at.i[3])})
 INDEX(diagonal, "ints: offset, dim1, dim2, length; the diagonal comes last", without_diagonal,
       samples(f32({5, 7}, {1, 0, 1, 5}), f32({5, 2, 7}, {-2, 0, 2, 3})))
 INDEX(unfold, "overlapping windows; they come last. ints: dim, size, step", unfolded,
       samples(f32({3, 20}, {1, 5, 2}), f32({9, 4}, {0, 3, 3})))
 INDEX(as_strided, "a strided look at a flat value. ints: offset, sizes.., strides..", strided,
       samples(f32({60}, {2, 4, 5, 12, 1}), f32({60}, {0, 4, 4, 4, 1, 1, 5})))
-INDEX(gather, "x[.., index[..], ..]. ints: dim", second_shape, samples(picks({5, 7}, {{5, 3}}, 1, 7), picks({5, 7}, {{2, 7}}, 0, 5)))
+INDEX(gather, "x[.., index[..], ..]. ints: dim", second_shape,
+      samples(picks({5, 7}, {{5, 3}}, 1, 7), picks({5, 7}, {{2, 7}}, 0, 5), picks({5, 7}, {{3, 1}}, 1, 7)),
+      {ungather(b, n, in, dy), nullptr})
 INDEX(index, "x[:, i, j, ..]: one dimension per index tensor, which share a shape. ints: the first dim", indexed,
       samples(picks({5, 7}, {{3, 2}}, 0, 5), picks({4, 5, 7}, {{6}}, 1, 5), picks({4, 5, 7}, {{6}, {6}}, 0, 4)))
 #undef INDEX

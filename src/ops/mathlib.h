@@ -22,7 +22,12 @@ Val sigmoid(Emitter&, Val);
 Val tanh(Emitter&, Val);
 Val sinh(Emitter&, Val);
 Val cosh(Emitter&, Val);
+Val asinh(Emitter&, Val);
+Val acosh(Emitter&, Val);
+Val atanh(Emitter&, Val);
 Val erf(Emitter&, Val);
+Val erfc(Emitter&, Val);
+Val remainder(Emitter&, Val x, Val y);  // C's fmod, exact
 
 Val sin(Emitter&, Val);
 Val cos(Emitter&, Val);

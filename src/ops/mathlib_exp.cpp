@@ -199,5 +199,58 @@ Val erf(Emitter& e, Val x0) {
     return saturated(e, x0, 3.92, e.quotient(e.mul(e.poly(s, kErfP), x), e.poly(s, kErfQ)));
 }
 
+// e^-a^2 times a smooth function of a; the square's own rounding error is put back into the exponential.
+Val erfc(Emitter& e, Val x) {
+    if (x.ty == Ty::f64) return everywhere(e, x, [](double v, double) { return std::erfc(v); });
+    Val a = clamp(e, e.abs(x), 0, 10.5);
+    Val q = e.div(e.sub(a, e.f(4)), e.add(a, e.f(4)));
+    Val square = e.mul(a, a);
+    Val power = exp(e, e.neg(square));
+    power = e.fma(e.neg(power), e.fma(a, a, e.neg(square)), power);
+    Val r = e.mul(e.div(e.poly(q, kErfc), e.fma(a, e.f(2), e.f(1))), power);
+    return e.select(e.cmp(Cmp::lt, x, e.f(0)), e.sub(e.f(2), r), r);
+}
+
+// ---- inverse hyperbolic functions: log1p of what is left beside 1; beyond 1e9 the logarithm of 2x ----
+
+namespace {
+Val log_of_double(Emitter& e, Val a) { return e.add(log(e, a), e.f(kLn2)); }
+}  // namespace
+
+Val asinh(Emitter& e, Val x) {
+    if (x.ty == Ty::f64) return everywhere(e, x, [](double v, double) { return std::asinh(v); });
+    Val a = e.abs(x), one = e.f(1);
+    Val square = e.mul(a, a);
+    Val y = log1p(e, e.add(a, e.div(square, e.add(one, e.sqrt(e.add(square, one))))));
+    return e.copysign(e.select(e.cmp(Cmp::gt, a, e.f(1e9)), log_of_double(e, a), y), x);
+}
+
+Val acosh(Emitter& e, Val x) {
+    if (x.ty == Ty::f64) return everywhere(e, x, [](double v, double) { return std::acosh(v); });
+    Val t = e.sub(x, e.f(1));
+    Val y = log1p(e, e.add(t, e.mul(e.sqrt(t), e.sqrt(e.add(x, e.f(1))))));  // NaN below 1
+    return e.select(e.cmp(Cmp::gt, x, e.f(1e9)), log_of_double(e, x), y);
+}
+
+Val atanh(Emitter& e, Val x) {
+    if (x.ty == Ty::f64) return everywhere(e, x, [](double v, double) { return std::atanh(v); });
+    Val a = e.abs(x);
+    Val y = e.mul(e.f(0.5), log1p(e, e.div(e.add(a, a), e.sub(e.f(1), a))));
+    return e.copysign(y, x);
+}
+
+// Below 2^22 the rounded quotient is at most one off, x - q y is exact, and one correction is enough; everything else, NaN and infinities
+// included, is the C library's.
+Val remainder(Emitter& e, Val x, Val y) {
+    Val size = e.abs(y);
+    Val q = e.trunc(e.div(e.abs(x), size));
+    Val r = e.fma(e.neg(q), size, e.abs(x));
+    r = e.select(e.cmp(Cmp::lt, r, e.like(r, 0)), e.add(r, size), r);
+    r = e.select(e.cmp(Cmp::ge, r, size), e.sub(r, size), r);
+    Val near = e.bit_and(e.cmp(Cmp::lt, q, e.like(q, 4194304)), e.cmp(Cmp::lt, size, e.like(size, kInf)));
+    Val far = e.bit_xor(near, e.integer(Ty::b1, 1));
+    return e.libm(far, x, y, e.copysign(r, x), [](double a, double b) { return std::fmod(a, b); });
+}
+
 }  // namespace mathlib
 }  // namespace framejit

@@ -1,5 +1,6 @@
 // Arithmetic, selection and rounding. Operands have one dtype: promotion is done when a recorded operator is lowered.
 // Integers wrap at their width because the driver narrows after every op. Divisors of integer ops are never 0: see aten_arith.cpp.
+#include "src/ops/mathlib.h"
 #include "src/ops/rules.h"
 
 namespace framejit {
@@ -24,13 +25,14 @@ Val rounds_apart(Emitter& e, Val rem, Val y) {
     Val differ = e.bit_xor(e.cmp(Cmp::lt, rem, zero), e.cmp(Cmp::lt, y, zero));
     return e.bit_and(e.cmp(Cmp::ne, rem, zero), differ);
 }
+Val truncated_mod(Emitter& e, Val x, Val y) { return is_float(x.ty) ? mathlib::remainder(e, x, y) : e.rem(x, y); }
 Val floored_mod(Emitter& e, Val x, Val y) {
-    Val rem = e.rem(x, y);
+    Val rem = truncated_mod(e, x, y);
     return e.select(rounds_apart(e, rem, y), e.add(rem, y), rem);
 }
 // CPython's float floor division, as eager: exact remainder first, then one division.
 Val floored_div(Emitter& e, Val x, Val y) {
-    Val rem = e.rem(x, y);
+    Val rem = truncated_mod(e, x, y);
     Val apart = rounds_apart(e, rem, y);
     if (!is_float(x.ty)) return e.select(apart, e.sub(e.div(x, y), e.like(x, 1)), e.div(x, y));
     Val one = e.like(x, 1), zero = e.like(x, 0);
@@ -89,11 +91,11 @@ ARITH(sub, 0.02, "x - y", common, binary, e.sub(a[0], a[1]), {dy, b.neg(dy)})
 ARITH(mul, 0.02, "x * y", common, binary, e.mul(a[0], a[1]), {b.mul(dy, in[1]), b.mul(dy, in[0])})
 ARITH(div, 0.05, "x / y, true division", floating, binary, e.div(a[0], a[1]), {b.div(dy, in[1]), b.neg(b.div(b.mul(dy, out), in[1]))})
 ARITH(fma, 0.02, "x * y + z, rounded once", floating, triples, e.fma(a[0], a[1], a[2]), {b.mul(dy, in[1]), b.mul(dy, in[0]), dy})
-ARITH(div_trunc, 0.1, "x / y rounded towards 0", common, integral_divisors, truncated_div(e, a[0], a[1]), {b.mul(dy, 0.0), b.mul(dy, 0.0)})
-ARITH(div_floor, 0.5, "x / y rounded down", common, integral_divisors, floored_div(e, a[0], a[1]), {b.mul(dy, 0.0), b.mul(dy, 0.0)})
-ARITH(fmod, 2, "remainder with the sign of x", common, integral_divisors, e.rem(a[0], a[1]),
+ARITH(div_trunc, 0.1, "x / y rounded towards 0", common, integral_divisors, truncated_div(e, a[0], a[1]), {b.zeros(dy), b.zeros(dy)})
+ARITH(div_floor, 0.5, "x / y rounded down", common, integral_divisors, floored_div(e, a[0], a[1]), {b.zeros(dy), b.zeros(dy)})
+ARITH(fmod, 0.3, "remainder with the sign of x", common, integral_divisors, truncated_mod(e, a[0], a[1]),
       {dy, b.neg(b.mul(dy, b("div_trunc", {in[0], in[1]})))})
-ARITH(mod, 2, "remainder with the sign of y", common, integral_divisors, floored_mod(e, a[0], a[1]),
+ARITH(mod, 0.3, "remainder with the sign of y", common, integral_divisors, floored_mod(e, a[0], a[1]),
       {dy, b.neg(b.mul(dy, b("div_floor", {in[0], in[1]})))})
 ARITH(maximum, 0.02, "the larger of two; NaN wins", common, binary, e.nan_of(a[0], e.max2(a[0], a[1])),
       extremum_grad(b, in, dy, "lt", "gt"))
@@ -101,13 +103,13 @@ ARITH(minimum, 0.02, "the smaller of two; NaN wins", common, binary, e.nan_of(a[
       extremum_grad(b, in, dy, "gt", "lt"))
 ARITH(neg, 0.02, "-x", first, numbers, e.neg(a[0]), {b.neg(dy)})
 ARITH(abs, 0.02, "|x|", first, numbers, e.abs(a[0]), {b.mul(dy, b("sign", {in[0]}))})
-ARITH(sign, 0.04, "-1, 0 or 1", first, numbers, sign(e, a[0]), {b.mul(dy, 0.0)})
+ARITH(sign, 0.04, "-1, 0 or 1", first, numbers, sign(e, a[0]), {b.zeros(dy)})
 ARITH(copysign, 0.02, "|x| with the sign of y", floating, binary, e.copysign(a[0], a[1]),
-      {b.mul(dy, b.mul(b("sign", {in[0]}), b("sign", {out}))), b.mul(dy, 0.0)})
-ARITH(floor, 0.02, "the largest integer not above x", floating, floats, e.floor(a[0]), {b.mul(dy, 0.0)})
-ARITH(ceil, 0.02, "the smallest integer not below x", floating, floats, e.ceil(a[0]), {b.mul(dy, 0.0)})
-ARITH(trunc, 0.02, "x without its fraction", floating, floats, e.trunc(a[0]), {b.mul(dy, 0.0)})
-ARITH(round, 0.02, "to the nearest integer, ties to even", floating, floats, e.round(a[0]), {b.mul(dy, 0.0)})
+      {b.mul(dy, b.mul(b("sign", {in[0]}), b("sign", {out}))), b.zeros(dy)})
+ARITH(floor, 0.02, "the largest integer not above x", floating, floats, e.floor(a[0]), {b.zeros(dy)})
+ARITH(ceil, 0.02, "the smallest integer not below x", floating, floats, e.ceil(a[0]), {b.zeros(dy)})
+ARITH(trunc, 0.02, "x without its fraction", floating, floats, e.trunc(a[0]), {b.zeros(dy)})
+ARITH(round, 0.02, "to the nearest integer, ties to even", floating, floats, e.round(a[0]), {b.zeros(dy)})
 ARITH(relu, 0.02, "max(x, 0); NaN stays", first, numbers, e.max2(e.like(a[0], 0), a[0]),
       {b.where(b("le", {out, b.number(0, out)}), b.number(0, dy), dy)})
 ARITH(where, 0.02, "condition ? x : y", second, selections, e.select(a[0], a[1], a[2]),

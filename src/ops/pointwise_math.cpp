@@ -40,6 +40,18 @@ std::vector<Sample> number_powers() {
 }
 }  // namespace
 
+// Gradients compute in f32 as eager's backward kernels do. In scope in them: b, in, out, dy, all at least f32.
+namespace {
+using Gradient = std::vector<Ref> (*)(Build b, In in, Ref out, Ref dy);
+std::vector<Ref> in_f32(Gradient gradient, Build b, In in, Ref out, Ref dy) {
+    std::vector<Ref> wide;
+    for (Ref x : in) wide.push_back(b.up(x));
+    std::vector<Ref> grads = gradient(b, wide, b.up(out), b.up(dy));
+    for (size_t k = 0; k < grads.size(); k++) grads[k] = b.cast(grads[k], in[k]->dtype);
+    return grads;
+}
+}  // namespace
+
 #define FUNCTION(word, cost, text, values, expr, ...)                                                                                      \
     const OpDef op_##word = {.name = #word,                                                                                                \
                              .doc = text,                                                                                                  \
@@ -47,7 +59,11 @@ std::vector<Sample> number_powers() {
                              .shape = same,                                                                                                \
                              .body = EMIT(cost, expr),                                                                                     \
                              .samples = values,                                                                                            \
-                             .vjp = GRAD({__VA_ARGS__})};
+                             .vjp = [](Graph& g, const Node&, In in, Ref out, Ref dy) {                                                    \
+                                 return in_f32([]([[maybe_unused]] Build b, [[maybe_unused]] In in, [[maybe_unused]] Ref out,              \
+                                                  Ref dy) -> std::vector<Ref> { return {__VA_ARGS__}; },                                   \
+                                               Build{g}, in, out, dy);                                                                     \
+                             }};
 
 FUNCTION(exp, 0.19, "e ** x", unary, mathlib::exp(e, a[0]), b.mul(dy, out))
 FUNCTION(exp2, 0.19, "2 ** x", unary, mathlib::exp2(e, a[0]), b.mul(dy, b.mul(out, kLn2)))
@@ -61,7 +77,7 @@ FUNCTION(sinh, 0.6, "hyperbolic sine", unary, mathlib::sinh(e, a[0]), b.mul(dy, 
 FUNCTION(cosh, 0.4, "hyperbolic cosine", unary, mathlib::cosh(e, a[0]), b.mul(dy, b("sinh", {in[0]})))
 FUNCTION(erf, 0.26, "error function", unary, mathlib::erf(e, a[0]),
          b.mul(dy, b.mul(b("exp", {b.neg(b.mul(in[0], in[0]))}), 1.1283791670955126)))
-FUNCTION(erfc, 20, "1 - erf(x)", unary, mathlib::everywhere(e, a[0], [](double x, double) { return std::erfc(x); }),
+FUNCTION(erfc, 0.5, "1 - erf(x)", unary, mathlib::erfc(e, a[0]),
          b.mul(dy, b.mul(b("exp", {b.neg(b.mul(in[0], in[0]))}), -1.1283791670955126)))
 FUNCTION(sin, 0.3, "sine", unary, mathlib::sin(e, a[0]), b.mul(dy, b("cos", {in[0]})))
 FUNCTION(cos, 0.3, "cosine", unary, mathlib::cos(e, a[0]), b.neg(b.mul(dy, b("sin", {in[0]}))))
@@ -70,11 +86,10 @@ FUNCTION(asin, 0.4, "arc sine", within_one, mathlib::asin(e, a[0]), b.mul(dy, b(
 FUNCTION(acos, 0.4, "arc cosine", within_one, mathlib::acos(e, a[0]),
          b.neg(b.mul(dy, b("rsqrt", {b.sub(b.number(1, in[0]), b.mul(in[0], in[0]))}))))
 FUNCTION(atan, 0.3, "arc tangent", unary, mathlib::atan(e, a[0]), b.div(dy, b.add(b.mul(in[0], in[0]), 1)))
-FUNCTION(asinh, 20, "inverse hyperbolic sine", unary, mathlib::everywhere(e, a[0], [](double x, double) { return std::asinh(x); }),
-         b.mul(dy, b("rsqrt", {b.add(b.mul(in[0], in[0]), 1)})))
-FUNCTION(acosh, 20, "inverse hyperbolic cosine", above_one, mathlib::everywhere(e, a[0], [](double x, double) { return std::acosh(x); }),
+FUNCTION(asinh, 0.8, "inverse hyperbolic sine", unary, mathlib::asinh(e, a[0]), b.mul(dy, b("rsqrt", {b.add(b.mul(in[0], in[0]), 1)})))
+FUNCTION(acosh, 0.6, "inverse hyperbolic cosine", above_one, mathlib::acosh(e, a[0]),
          b.mul(dy, b("rsqrt", {b.add(b.mul(in[0], in[0]), -1)})))
-FUNCTION(atanh, 20, "inverse hyperbolic tangent", within_one, mathlib::everywhere(e, a[0], [](double x, double) { return std::atanh(x); }),
+FUNCTION(atanh, 0.6, "inverse hyperbolic tangent", within_one, mathlib::atanh(e, a[0]),
          b.div(dy, b.sub(b.number(1, in[0]), b.mul(in[0], in[0]))))
 FUNCTION(atan2, 0.5, "angle of the point (x: second, y: first)", binary, mathlib::atan2(e, a[0], a[1]),
          b.div(b.mul(dy, in[1]), b.add(b.mul(in[0], in[0]), b.mul(in[1], in[1]))),
@@ -84,7 +99,7 @@ FUNCTION(sqrt, 0.05, "square root", positive, e.sqrt(a[0]), b.div(b.mul(dy, 0.5)
 FUNCTION(rsqrt, 0.1, "1 / sqrt(x)", positive, e.div(e.like(a[0], 1), e.sqrt(a[0])), b.mul(b.mul(dy, -0.5), b("pow", {out}, {{}, {3}})))
 FUNCTION(reciprocal, 0.05, "1 / x", positive, e.div(e.like(a[0], 1), a[0]), b.neg(b.mul(dy, b.mul(out, out))))
 // Gradients at x = 0 as eager: y == 0 gives no gradient to x; 0 ** y gives none to y for y >= 0.
-FUNCTION(power, 1.2, "x ** y", powers, mathlib::power(e, a[0], a[1]),
+FUNCTION(power, 0.5, "x ** y", powers, mathlib::power(e, a[0], a[1]),
          b.where(b("eq", {in[1], b.number(0, dy)}), b.number(0, dy), b.mul(dy, b.mul(in[1], b("power", {in[0], b.add(in[1], -1)})))),
          b.mul(dy, b.where(b("eq", {in[0], b.number(0, dy)}),
                            b.where(b("ge", {in[1], b.number(0, dy)}), b.number(0, dy), b.number(-INFINITY, dy)),
@@ -95,9 +110,8 @@ const OpDef op_pow = {.name = "pow",
                       .doc = "x ** number. floats: the exponent",
                       .dtype = first,
                       .shape = same,
-                      .body = EMIT(1.0, power_number(e, a[0], n.at.f[0])),
+                      .body = EMIT(0.5, power_number(e, a[0], n.at.f[0])),
                       .samples = number_powers,
-                      .vjp =
-                          GRAD({n.at.f[0] == 0 ? b.mul(dy, 0.0) : b.mul(dy, b.mul(b("pow", {in[0]}, {{}, {n.at.f[0] - 1}}), n.at.f[0]))})};
+                      .vjp = GRAD({n.at.f[0] == 0 ? b.zeros(dy) : b.mul(dy, b.mul(b("pow", {in[0]}, {{}, {n.at.f[0] - 1}}), n.at.f[0]))})};
 
 }  // namespace framejit

@@ -36,6 +36,7 @@ struct Build {
     Graph& g;
     Ref operator()(std::string_view op, std::vector<Ref> in, Attrs at = {}) { return g.op(op, std::move(in), std::move(at)); }
     Ref number(double v, Ref like) { return g.scalar(v, like->dtype); }
+    Ref zeros(Ref like) { return expand(number(0, like), like->shape); }
     Ref add(Ref a, Ref b) { return g.op("add", {a, b}); }
     Ref add(Ref a, double b) { return add(a, number(b, a)); }
     Ref sub(Ref a, Ref b) { return g.op("sub", {a, b}); }
@@ -67,6 +68,7 @@ struct Build {
     // Where along `dim` of `shape` an element of a part lies that was laid out from `start` in steps.
     Ref inside(const Shape& shape, int64_t dim, int64_t start, int64_t length, int64_t step);
     Ref put(Ref base, int64_t dim, int64_t start, int64_t step, Ref part);  // base with a slice replaced
+    Ref pad_to(Ref a, const Shape& shape);                                  // zeros after the end
     Ref concat(std::span<const Ref> parts, int64_t dim);
 };
 std::vector<int64_t> inverse(std::span<const int64_t> permutation);

@@ -17,6 +17,10 @@ class T:
     special: bool = True  # sprinkle NaN, infinities and zeros over floats
 
 
+class Tested:
+    """Stands for the dtype under test."""
+
+
 def index(shape, below):
     return T(shape, torch.int64, 0, below - 0.01)
 
@@ -142,6 +146,7 @@ SAMPLES = {
     "arange.start_step": [(0, 40, 3, *fill), (9, -4, -2, *fill), (0.0, 1.0, 0.1, *fill), (0, 64, 2, torch.float32, *fill[1:]), (0, 3, 0.25, torch.float64, *fill[1:])],
     "eye": [(4, *fill), (3, torch.int64, *fill[1:])],
     "eye.m": [(4, 6, *fill)],
+    "linspace": [(0, 1, 7, *fill), (-2.5, 3, 10, torch.float32, *fill[1:]), (0.0, 1.0, 64, torch.float64, *fill[1:])],
     # views
     **{name: unary for name in "alias detach lift_fresh squeeze".split()},
     "view": [(T(), [24]), (T(), [2, 2, 6]), (T(), [3, 8]), (T((2, 3, 4)), [6, 4]), (T((1, 6)), [6, 1])],
@@ -171,6 +176,8 @@ SAMPLES = {
     "cat": [([T(), T((4, 3))], 1), ([T(), T((1, 6)), T((3, 6))], 0), ([T(dtype=torch.float32), T()], 0), ([T((0,)), T()], 0), ([T((3,)), T((0,))], -1), ([T()], 1)],
     "stack": [([T(), T()], 0), ([T(), T(), T()], -1), ([T(()), T(())], 0)],
     "constant_pad_nd": [(T(), [1, 2], 0), (T(), [0, 1, 2, 0], 1.5), (T(), [-1, 2], 0), (T((2, 3, 5)), [1, 1, -1, 0, 0, 2], 3)],
+    **{f"{name}_pad1d": [(T((2, 3, 5)), [2, 1]), (T((3, 5)), [0, 4])] for name in ("reflection", "replication")},
+    **{f"{name}_pad2d": [(T((2, 3, 5)), [2, 1, 1, 2]), (T((2, 2, 3, 5)), [0, 4, 2, 0])] for name in ("reflection", "replication")},
     "flip": [(T(), [0]), (T(), [0, -1]), (T(), [])],
     "roll": [(T(), [2], [1]), (T(), [-1, 3], [0, 1]), (T(), [5], [])],
     "repeat": [(T(), [2, 3]), (T(), [2, 1, 3]), (T((1, 3)), [4, 1]), (T(()), [3])],
@@ -217,14 +224,34 @@ SAMPLES = {
     "norm.ScalarOpt_dim": [(plain, 2, [1], False), (plain, None, [0], True)],
     "norm.Scalar": [(plain, 2)],
     "mse_loss": [(plain, plain, 0), (plain, plain, 1), (plain, plain, 2)],
+    "cumsum": [(T(), 1, None), (T(), 0, None), (mask, -1, None), (T(), 1, torch.int32)],
     # softmax and normalisation
     "_softmax": softmax,
     "_log_softmax": softmax,
     "_safe_softmax": [(plain, 1, None), (T(lo=-60, hi=60), -1, None), (T(lo=float("-inf"), hi=float("-inf"), special=False), 1, None), (plain, 0, torch.float32)],
     "native_layer_norm": [(plain, [6], T((6,), special=False), T((6,), special=False), 1e-5), (plain, [6], None, None, 1e-5), (plain, [6], T((6,), special=False), None, 1e-6),
                           (T((2, 3, 5), special=False), [3, 5], T((3, 5), special=False), T((3, 5), special=False), 1e-5)],
+    "_fused_rms_norm": [(plain, [6], T((6,), special=False), 1e-5), (T((2, 3, 5), special=False), [3, 5], None, 1e-6)],
     "native_group_norm": [(T((2, 6, 5), special=False), T((6,), special=False), T((6,), special=False), 2, 6, 5, 3, 1e-5), (T((2, 6, 2, 3), special=False), None, None, 2, 6, 6, 2, 1e-5)],
     "native_batch_norm": [(T((2, 6, 5), special=False), T((6,), special=False), T((6,), special=False), T((6,), special=False), T((6,), lo=0.1, hi=2, special=False), False, 0.1, 1e-5),
                           (T((2, 6, 2, 3), special=False), None, None, T((6,), special=False), T((6,), lo=0.1, hi=2, special=False), False, 0.1, 1e-3)],
     "_native_batch_norm_legit_no_training": [(T((2, 6, 5), special=False), T((6,), special=False), T((6,), special=False), T((6,), special=False), T((6,), lo=0.1, hi=2, special=False), 0.1, 1e-5)],
+    # backward: gradient and what was saved
+    "sigmoid_backward": [(T(), T(lo=0, hi=1))],
+    "tanh_backward": [(T(), T(lo=-1, hi=1))],
+    "gelu_backward": [(plain, plain, "none"), (plain, plain, "tanh")],
+    **{f"{name}_backward": [(T(special=False), T(lo=-6, hi=6, special=False))] for name in "silu mish hardswish hardsigmoid".split()},
+    "log_sigmoid_backward": [(plain, plain, T(lo=0.1, hi=1, special=False))],
+    "softplus_backward": [(plain, T(lo=-6, hi=6, special=False), 1, 20), (plain, plain, 2.0, 1.5)],
+    "leaky_relu_backward": [(T(), T(), 0.01, False)],
+    "elu_backward": [(plain, 1, 1, 1, False, plain), (plain, 0.5, 2.0, 1.5, False, plain)],
+    "threshold_backward": [(T(), T(), 0), (T(), T(), 0.5)],
+    "hardtanh_backward": [(T(), plain, -1, 1)],
+    "_softmax_backward_data": [(plain, T(lo=0, hi=1, special=False), 1, Tested()), (plain, T(lo=0, hi=1, special=False), 0, Tested())],
+    "_log_softmax_backward_data": [(plain, T(lo=-3, hi=0, special=False), 1, Tested())],
+    "native_layer_norm_backward": [(plain, plain, [6], T((4, 1), special=False), T((4, 1), lo=0.5, hi=2, special=False), T((6,), special=False), T((6,), special=False), [True] * 3)],
+    "nll_loss_backward": [(T((), special=False), T((5, 7), special=False), index((5,), 7), None, r, 3, T((), lo=3, hi=5, special=False)) for r in (1, 2)],
+    "mse_loss_backward": [(T((), special=False), plain, plain, r) for r in (1, 2)] + [(plain, plain, plain, 0)],
+    "slice_backward": [(T((4, 2)), [4, 6], 1, 1, 5, 2), (T((2, 6)), [4, 6], 0, 1, 3, 1)],
+    "select_backward": [(T((6,)), [4, 6], 0, 2), (T((4,)), [4, 6], 1, -1)],
 }

@@ -1,0 +1,390 @@
+// Calls. Python functions become frames of the recording; for C callables the call policy (call_policy.def) says what their result and
+// their effects depend on. A C callable without a row is a break: its result could come from hidden state.
+#include <cstring>
+#include <string>
+#include <unordered_map>
+#include "plugin/record/kinds.h"
+#include "plugin/record/recorder.h"
+
+namespace framejit {
+
+enum class Policy : uint8_t { PURE, PROTOCOL, TORCH, STATE, MUTATE, EFFECT, LEAK, IMPURE, SPECIAL, UNKNOWN };
+struct CallRow {
+    std::string name;
+    Policy policy = Policy::UNKNOWN;
+};
+namespace {
+
+struct PolicyRow { const char* pattern; Policy policy; };
+constexpr PolicyRow kPolicies[] = {
+#define CALL_POLICY(pattern, policy) {pattern, Policy::policy},
+#include "plugin/record/call_policy.def"
+#undef CALL_POLICY
+};
+Policy policy_of(const std::string& name) {
+    for (const PolicyRow& r : kPolicies) {
+        size_t n = strlen(r.pattern);
+        if (r.pattern[n - 1] == '*' ? name.compare(0, n - 1, r.pattern, n - 1) == 0 : name == r.pattern) return r.policy;
+    }
+    return Policy::UNKNOWN;
+}
+std::string text(PyObject* o) {
+    const char* s = o && PyUnicode_Check(o) ? PyUnicode_AsUTF8(o) : nullptr;
+    if (!s) PyErr_Clear();
+    return s ? s : "";
+}
+std::string type_name(PyTypeObject* t) { return t->tp_name; }   // static types carry their module in it: "torch.Size", "collections.deque"
+
+// module.function, type.method or type: the name under which the policy knows a C callable.
+std::string name_of_callable(PyObject* fn) {
+    if (PyType_Check(fn)) {
+        std::string n = type_name((PyTypeObject*)fn);
+        return n.find('.') == n.npos ? "builtins." + n : n;
+    }
+    if (PyCFunction_Check(fn)) {
+        auto* c = (PyCFunctionObject*)fn;
+        PyObject* self = c->m_self;
+        std::string name = c->m_ml->ml_name;
+        if (name.find("::") != name.npos) return "torch.ops." + name;
+        if (c->m_module && PyUnicode_Check(c->m_module)) return text(c->m_module) + "." + name;
+        if (self && PyModule_Check(self)) return text(PyModule_GetNameObject(self)) + "." + name;
+        if (self && PyType_Check(self)) return type_name((PyTypeObject*)self) + "." + name;
+        if (self && !strcmp(Py_TYPE(self)->tp_name, "PyCapsule")) return "torch." + name;   // pybind11's functions: of torch, when they come this way
+        return self ? type_name(Py_TYPE(self)) + "." + name : name;
+    }
+    if (Py_IS_TYPE(fn, &PyMethodDescr_Type) || Py_IS_TYPE(fn, &PyWrapperDescr_Type) || Py_IS_TYPE(fn, &PyClassMethodDescr_Type))
+        return type_name(((PyDescrObject*)fn)->d_type) + "." + text(((PyDescrObject*)fn)->d_name);
+    return "object of " + type_name(Py_TYPE(fn));
+}
+const void* identity_of_callable(PyObject* fn) {
+    if (PyCFunction_Check(fn)) return ((PyCFunctionObject*)fn)->m_ml;
+    if (Py_IS_TYPE(fn, &PyMethodDescr_Type)) return ((PyMethodDescrObject*)fn)->d_method;
+    if (Py_IS_TYPE(fn, &PyWrapperDescr_Type)) return ((PyWrapperDescrObject*)fn)->d_base;
+    return PyType_Check(fn) ? (const void*)fn : (const void*)Py_TYPE(fn);
+}
+std::unordered_map<PyObject*, PyRef>& declared_pure() {
+    static std::unordered_map<PyObject*, PyRef> m;
+    return m;
+}
+const CallRow& row_of(PyObject* fn) {
+    static std::unordered_map<const void*, CallRow> rows;
+    CallRow& r = rows[identity_of_callable(fn)];
+    if (r.name.empty()) {
+        r.name = name_of_callable(fn);
+        r.policy = policy_of(r.name);
+    }
+    return r;
+}
+PyRef interned(PyObject* name) {
+    PyObject* n = Py_NewRef(name);
+    PyUnicode_InternInPlace(&n);
+    return PyRef::steal(n);
+}
+
+}  // namespace
+
+void assume_pure(PyObject* fn) { declared_pure()[fn] = PyRef::share(fn); }
+bool assumed_pure(PyObject* fn) { return declared_pure().count(fn) != 0; }
+std::string callable_name(PyObject* fn) {
+    if (PyFunction_Check(fn)) return text(((PyFunctionObject*)fn)->func_qualname);
+    return name_of_callable(fn);
+}
+PyObject* break_function = nullptr;      // framejit.graph_break
+PyObject* disabled_marker = nullptr;     // attribute of functions made by framejit.disable
+
+// The handlers of SPECIAL rows. Each returns the shadow of the result (kOpen: by identity).
+struct CallPolicy {
+    Recorder& r;
+    PyObject* fn;
+    PyObject** args;
+    const int* shadows;
+    int total;
+    const std::string& name;
+
+    int length() {
+        PyObject* v = args[0];
+        if (shadows[0] <= 0 || !(container(v) || PyUnicode_CheckExact(v))) return open();
+        r.use_type(v, shadows[0]);
+        if (r.mutated_.count(shadows[0])) return Internal;
+        int len = r.sources.child(SourceKind::Len, shadows[0]);
+        int64_t extra = 0;
+        if (auto g = r.grown_.find(shadows[0]); g != r.grown_.end()) extra = Py_SIZE(v) - g->second;
+        if (auto a = r.added_.find(shadows[0]); a != r.added_.end()) extra = int64_t(a->second.size());
+        if (!extra) return len;
+        PyRef n = PyRef::steal(PyLong_FromLongLong(extra));
+        return r.sources.combine(SourceKind::Binary, len, r.sources.constant(n.get()), 0);
+    }
+    int open() {   // all arguments looked at through protocols
+        for (int i = 0; i < total; ++i) r.use(args[i], shadows[i]);
+        return Recorder::kOpen;
+    }
+    int is_instance() {
+        if (shadows[0] == Unknown) r.hole(args[0]);
+        else if (shadows[0] > 0) {
+            if (args[0] == Py_None) r.guard(GuardKind::Value, shadows[0], args[0]);
+            else if (PyType_Check(args[0])) r.guard(GuardKind::Identity, shadows[0], args[0]);
+            else r.guard(GuardKind::Type, shadows[0], (PyObject*)Py_TYPE(args[0]));
+        }
+        if (total > 1 && shadows[1] > 0) {
+            if (PyTuple_Check(args[1])) r.contents(args[1], shadows[1]);
+            else r.guard(GuardKind::Identity, shadows[1], args[1]);
+        }
+        return Internal;
+    }
+    int get_attribute() {
+        if (total < 2 || !PyUnicode_Check(args[1])) return open();
+        r.use(args[1], shadows[1]);
+        if (total > 2) r.use(args[2], shadows[2]);
+        int s = r.attribute(args[0], shadows[0], interned(args[1]).get());
+        return name == "builtins.hasattr" ? int(Internal) : s;
+    }
+    int set_attribute() {
+        if (total != 3 || !PyUnicode_Check(args[1])) return open();
+        r.use(args[1], shadows[1]);
+        if (shadows[0] == Unknown) r.hole(args[0]);
+        if (shadows[0] <= 0) {
+            if (immutable(args[2])) r.use_value(args[2], shadows[2]);
+            return Internal;
+        }
+        if (is_tensor(args[0])) {
+            r.note_break(break_metadata, args[0]);
+            return Internal;
+        }
+        static PyObject* setattr = PyUnicode_InternFromString("__setattr__");
+        PyObject* how = _PyType_Lookup(Py_TYPE(args[0]), setattr);
+        r.use_type(args[0], shadows[0]);
+        r.type_lookup(Py_TYPE(args[0]), setattr, how);
+        if (how && PyFunction_Check(how)) {
+            if (immutable(args[2])) r.use_value(args[2], shadows[2]);   // goes through C into the frame
+        } else r.set_attribute(args[0], shadows[0], interned(args[1]).get(), args[2], shadows[2]);
+        return Internal;
+    }
+    int delete_attribute() {
+        if (total == 2 && shadows[0] > 0) r.event(EventKind::DelAttr, args[0], shadows[0], interned(args[1]).get(), Internal, nullptr, Internal);
+        return Internal;
+    }
+    int identity() {
+        if (shadows[0] > 0 && !immutable(args[0])) r.guard(is_tensor(args[0]) ? GuardKind::Type : GuardKind::Identity, shadows[0], is_tensor(args[0]) ? (PyObject*)Py_TYPE(args[0]) : args[0]);
+        return Internal;
+    }
+    int absolute() {
+        int s = r.arithmetic(SourceKind::Unary, 7, args[0], shadows[0], nullptr, 0);
+        return s != Recorder::kOpen ? s : open();
+    }
+    int dict_get() {
+        if (total < 2 || !PyDict_Check(args[0])) return open();
+        if (total > 2) r.use(args[2], shadows[2]);
+        int s = r.item(args[0], shadows[0], args[1], shadows[1]);
+        return PyDict_GetItemWithError(args[0], args[1]) ? s : int(Recorder::kOpen);
+    }
+    int dict_setdefault() {
+        if (total < 2 || shadows[0] <= 0) return open();
+        if (PyDict_GetItemWithError(args[0], args[1])) return r.item(args[0], shadows[0], args[1], shadows[1]);
+        r.item(args[0], shadows[0], args[1], shadows[1]);
+        r.set_item(args[0], shadows[0], args[1], total > 2 ? args[2] : Py_None, total > 2 ? shadows[2] : int(Internal));
+        return Recorder::kWritten;
+    }
+    int append() {
+        if (total != 2) return open();
+        if (shadows[0] == Unknown) r.hole(args[0]);
+        if (shadows[0] > 0) {
+            r.mutating(args[0], shadows[0], true);
+            r.call_event(fn, Internal, args, shadows, total, nullptr);
+        } else if (immutable(args[1])) r.use_value(args[1], shadows[1]);
+        return Internal;
+    }
+    int context_get() {
+        if (total > 1) return open();
+        int v = shadows[0] > 0 ? shadows[0] : r.sources.constant(args[0]);
+        PyRef key = PyRef::steal(PyUnicode_FromString("contextvar"));
+        if (r.written(v, key.get())) return Recorder::kWritten;
+        int s = r.sources.child(SourceKind::ContextVar, v);
+        PyObject* value = nullptr;
+        if (PyContextVar_Get(args[0], nullptr, &value) < 0) PyErr_Clear();
+        if (!value) r.guard(GuardKind::Missing, s);
+        Py_XDECREF(value);
+        return value ? s : int(Recorder::kOpen);
+    }
+    // set and reset: what is read back is what was written. A token that outlives the region cannot be rebuilt, and fails it.
+    int context_set() {
+        int v = shadows[0] > 0 ? shadows[0] : r.sources.constant(args[0]);
+        PyRef key = PyRef::steal(PyUnicode_FromString("contextvar"));
+        if (name == "_contextvars.ContextVar.set") {
+            PyObject* old = nullptr;
+            if (!r.written(v, key.get()) && PyContextVar_Get(args[0], nullptr, &old) == 0 && old) r.use(old, r.sources.child(SourceKind::ContextVar, v));
+            Py_XDECREF(old);
+        }
+        r.wrote(v, key.get(), Internal);
+        return Internal;
+    }
+
+    using Special = int (CallPolicy::*)();
+    static Special special(const std::string& n) {
+        static const std::unordered_map<std::string, Special> table = {
+            {"builtins.len", &CallPolicy::length},          {"builtins.isinstance", &CallPolicy::is_instance},
+            {"builtins.issubclass", &CallPolicy::is_instance}, {"builtins.callable", &CallPolicy::is_instance},
+            {"builtins.getattr", &CallPolicy::get_attribute},  {"builtins.hasattr", &CallPolicy::get_attribute},
+            {"builtins.setattr", &CallPolicy::set_attribute},  {"builtins.delattr", &CallPolicy::delete_attribute},
+            {"builtins.id", &CallPolicy::identity},         {"builtins.abs", &CallPolicy::absolute},
+            {"dict.get", &CallPolicy::dict_get},            {"dict.setdefault", &CallPolicy::dict_setdefault},
+            {"list.append", &CallPolicy::append},           {"_contextvars.ContextVar.get", &CallPolicy::context_get},
+            {"_contextvars.ContextVar.set", &CallPolicy::context_set}, {"_contextvars.ContextVar.reset", &CallPolicy::context_set}};
+        return table.at(n);
+    }
+};
+
+// super().__getattribute__(name), object.__setattr__(o, name, v): slots of C types called by name. kOpen - 100: not one of them.
+int Recorder::slot_wrapper(PyObject* fn, PyObject** args, const int* shadows, int total) {
+    constexpr int kOther = kOpen - 100;
+    bool bound = Py_IS_TYPE(fn, &_PyMethodWrapper_Type);
+    if (!bound && !Py_IS_TYPE(fn, &PyWrapperDescr_Type)) return kOther;
+    PyRef name = PyRef::steal(PyObject_GetAttrString(fn, "__name__"));
+    PyRef self = bound ? PyRef::steal(PyObject_GetAttrString(fn, "__self__")) : PyRef::share(total ? args[0] : nullptr);
+    if (!name || !self) {
+        PyErr_Clear();
+        return kOther;
+    }
+    int first = bound ? 0 : 1, rest = total - first;
+    int self_shadow = bound ? lookup(self.get(), true) : shadows[0];
+    auto is = [&](const char* n) { return !PyUnicode_CompareWithASCIIString(name.get(), n); };
+    if (rest == 1 && is("__getattribute__") && PyUnicode_Check(args[first])) return attribute(self.get(), self_shadow, interned(args[first]).get(), true);
+    if (rest == 2 && is("__setattr__") && PyUnicode_Check(args[first])) {
+        use(args[first], shadows[first]);
+        if (self_shadow > 0) set_attribute(self.get(), self_shadow, interned(args[first]).get(), args[first + 1], shadows[first + 1]);
+        else if (immutable(args[first + 1])) use_value(args[first + 1], shadows[first + 1]);
+        return Internal;
+    }
+    if (rest == 1 && is("__delattr__") && self_shadow > 0) {
+        event(EventKind::DelAttr, self.get(), self_shadow, interned(args[first]).get(), Internal, nullptr, Internal);
+        return Internal;
+    }
+    if (rest == 2 && is("__setitem__") && self_shadow > 0) {
+        set_item(self.get(), self_shadow, args[first], args[first + 1], shadows[first + 1]);
+        return Internal;
+    }
+    if (rest == 1 && is("__getitem__")) return item(self.get(), self_shadow, args[first], shadows[first]);
+    if (is("__call__") && PyType_Check(self.get())) constructing_ = self.get();
+    for (int i = 0; i < total; ++i) use(args[i], shadows[i]);
+    return kOpen;
+}
+
+int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shadows, int total, int positional, PyObject* kw) {
+    const CallRow& row = row_of(fn);
+    Policy policy = row.policy;
+    if (fn == break_function) {
+        note_break(break_asked);
+        return Internal;
+    }
+    if (assumed_pure(fn)) policy = Policy::PURE;
+    bool heap_type = PyType_Check(fn) && PyType_HasFeature((PyTypeObject*)fn, Py_TPFLAGS_HEAPTYPE);
+    if (heap_type && policy == Policy::UNKNOWN) policy = Policy::PROTOCOL;   // __new__ and __init__ are frames, or C that makes a new object
+    if (PyType_Check(fn)) constructing_ = fn;
+    if (int s = slot_wrapper(fn, args, shadows, total); s != kOpen - 100) return s;
+    if (fn == (PyObject*)&PyType_Type && total == 1) {
+        if (shadows[0] > 0 && is_tensor(args[0])) guard(GuardKind::Type, shadows[0], (PyObject*)Py_TYPE(args[0]));
+        else use_type(args[0], shadows[0]);
+        return Internal;
+    }
+    switch (policy) {
+        case Policy::SPECIAL:
+            if (total && !kw) return (CallPolicy{*this, fn, args, shadows, total, row.name}.*CallPolicy::special(row.name))();
+            break;
+        case Policy::MUTATE:
+            if (total && shadows[0] > 0) {
+                mutating(args[0], shadows[0], false);
+                for (int i = 1; i < total; ++i) if (!immutable(args[i]) && !is_tensor(args[i])) use(args[i], shadows[i]);
+                call_event(fn, Internal, args, shadows, total, kw);
+                return kOpen;
+            }
+            break;
+        case Policy::EFFECT: {
+            bool plain = true;
+            for (int i = 0; i < positional; ++i) plain = plain && (immutable(args[i]) || code_like(args[i]));
+            if (!plain) note_break(break_unknown_call, nullptr, fn);
+            else call_event(fn, Internal, args, shadows, total, kw);
+            return Internal;
+        }
+        case Policy::LEAK: {
+            bool came_out = false;   // of an earlier break: its consequence, not another one
+            for (int i = 0; i < total; ++i) came_out = came_out || (shadows[i] > 0 && !is_tensor(args[i]) && foreign(shadows[i]));
+            note_break(came_out ? break_foreign : break_leak, nullptr, fn);
+            return kOpen;
+        }
+        case Policy::IMPURE: note_break(break_impure_call, nullptr, fn); return kOpen;
+        case Policy::UNKNOWN:
+            if (Py_IS_TYPE(fn, &PyMethod_Type) || !strcmp(Py_TYPE(fn)->tp_name, "functools._lru_cache_wrapper") || !strcmp(Py_TYPE(fn)->tp_name, "functools.partial") ||
+                !strncmp(Py_TYPE(fn)->tp_name, "operator.", 9) || !strncmp(Py_TYPE(fn)->tp_name, "framejit.", 9))
+                break;   // calls through to others, which are recorded
+            if (!(Py_TYPE(fn)->tp_flags & Py_TPFLAGS_HEAPTYPE) || PyCFunction_Check(fn)) note_break(break_unknown_call, nullptr, fn);
+            break;
+        default: break;
+    }
+    for (int i = 0; i < total; ++i) {
+        bool opaque = shadows[i] > 0 && !is_tensor(args[i]) && !immutable(args[i]) && !container(args[i]) && !code_like(args[i]) && !plain_c_value(args[i]);
+        if (opaque && policy != Policy::PROTOCOL && !heap_type && policy != Policy::UNKNOWN) hole(args[i], fn);
+        if (shadows[i] > 0 && policy == Policy::PROTOCOL && PyIter_Check(args[i]) && Py_TYPE(args[i])->tp_iter == PyObject_SelfIter && !container(args[i]))
+            note_break(break_iterator, args[i]);
+        use(args[i], shadows[i]);
+    }
+    return kOpen;
+}
+
+int Recorder::call(Shadow& sh, PyObject* fn, int fn_shadow, PyObject** args, const int* shadows, int total, int positional, PyObject* kw) {
+    if (fn_shadow == Unknown) hole(fn);
+    if (fn_shadow > 0) {
+        if (PyFunction_Check(fn)) guard_function(fn, fn_shadow);
+        else if (code_like(fn)) guard(GuardKind::Identity, fn_shadow, fn);
+        else use_type(fn, fn_shadow);
+    }
+    pending_.function = nullptr;
+    PyObject *target = fn, *self = nullptr;
+    int self_shadow = Internal;
+    if (PyMethod_Check(fn)) {
+        target = PyMethod_GET_FUNCTION(fn);
+        self = PyMethod_GET_SELF(fn);
+        self_shadow = call_target(fn, fn_shadow);
+    } else if (!PyFunction_Check(fn) && !PyCFunction_Check(fn) && !PyType_Check(fn) && (Py_TYPE(fn)->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
+        static PyObject* dunder_call = PyUnicode_InternFromString("__call__");
+        PyObject* how = _PyType_Lookup(Py_TYPE(fn), dunder_call);
+        if (how && PyFunction_Check(how)) {   // a module: its class's __call__ with the object as self
+            type_lookup(Py_TYPE(fn), dunder_call, how);
+            target = how;
+            self = fn;
+            self_shadow = fn_shadow;
+        }
+    }
+    if (PyFunction_Check(target)) {
+        if (disabled_marker && ((PyFunctionObject*)target)->func_dict && PyDict_GetItemWithError(((PyFunctionObject*)target)->func_dict, disabled_marker)) {
+            note_break(break_disabled, nullptr, target);
+            return kOpen;
+        }
+        if (target == fn && fn_shadow > 0) known_source(fn_shadow, fn);
+        pending_.function = target;
+        pending_.args.clear();
+        pending_.kwnames = kw;
+        if (self) pending_.args.emplace_back(self, self_shadow);
+        pending_.positional = positional + (self ? 1 : 0);
+        for (int i = 0; i < total; ++i) pending_.args.emplace_back(args[i], shadows[i]);
+        return kOpen;
+    }
+    // A method of a builtin type that is already bound (super().get, d.get kept in a variable): as if self were an argument.
+    if (PyCFunction_Check(fn)) {
+        PyObject* bound = PyCFunction_GET_SELF(fn);
+        if (bound && !PyModule_Check(bound) && !PyType_Check(bound) && strcmp(Py_TYPE(bound)->tp_name, "PyCapsule") != 0) {
+            PyTypeObject* base = Py_TYPE(bound);   // the class that has it in C: a subclass may override the name
+            while (base->tp_base && (base->tp_flags & Py_TPFLAGS_HEAPTYPE)) base = base->tp_base;
+            PyRef descr = PyRef::steal(PyObject_GetAttrString((PyObject*)base, ((PyCFunctionObject*)fn)->m_ml->ml_name));
+            if (descr && Py_IS_TYPE(descr.get(), &PyMethodDescr_Type)) {
+                std::vector<PyObject*> a(args, args + total);
+                std::vector<int> s(shadows, shadows + total);
+                a.insert(a.begin(), bound);
+                s.insert(s.begin(), lookup(bound, true));
+                return c_call(sh, descr.get(), a.data(), s.data(), total + 1, positional + 1, kw);
+            }
+            PyErr_Clear();
+        }
+    }
+    return c_call(sh, fn, args, shadows, total, positional, kw);
+}
+
+}  // namespace framejit

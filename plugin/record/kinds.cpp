@@ -1,0 +1,60 @@
+#include "plugin/record/kinds.h"
+#include <cstring>
+#include "plugin/frame/frame.h"
+#include "plugin/torch/tensor.h"
+
+namespace framejit {
+
+bool immutable(PyObject* o) {
+    PyTypeObject* t = Py_TYPE(o);
+    return o == Py_None || t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type || t == &PyUnicode_Type || t == &PyBytes_Type ||
+           t == &PyEllipsis_Type || t == &PyComplex_Type || t == &PySlice_Type || o == Py_NotImplemented;
+}
+bool plain_c_value(PyObject* o) {
+    const char* n = Py_TYPE(o)->tp_name;
+    if (strncmp(n, "torch.", 6) != 0) return false;
+    for (const char* k : {"dtype", "device", "layout", "memory_format", "Size", "finfo", "iinfo"})
+        if (!strcmp(n + 6, k)) return true;
+    return false;
+}
+// Overloads and packets live for ever and are made on first use, by torch's own Python.
+static bool torch_operator(PyObject* o) {
+    const char* n = Py_TYPE(o)->tp_name;
+    return n[0] == 'O' ? !strcmp(n, "OpOverload") || !strcmp(n, "OpOverloadPacket") : n[0] == '_' && (!strcmp(n, "_OpNamespace") || !strcmp(n, "_Ops"));
+}
+bool code_like(PyObject* o) {
+    return PyType_Check(o) || PyFunction_Check(o) || PyCFunction_Check(o) || PyModule_Check(o) || PyCode_Check(o) ||
+           Py_IS_TYPE(o, &PyMethodDescr_Type) || Py_IS_TYPE(o, &PyWrapperDescr_Type) || Py_IS_TYPE(o, &PyGetSetDescr_Type) ||
+           Py_IS_TYPE(o, &PyProperty_Type) || Py_IS_TYPE(o, &PyClassMethodDescr_Type) || Py_IS_TYPE(o, &PyMemberDescr_Type) ||
+           Py_IS_TYPE(o, &PyStaticMethod_Type) || Py_IS_TYPE(o, &PyClassMethod_Type) || torch_operator(o);
+}
+bool container(PyObject* o) { return PyDict_Check(o) || PyList_Check(o) || PyTuple_Check(o) || PyAnySet_Check(o); }
+bool number(PyObject* o) { return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o); }
+
+bool generic_getattribute(PyTypeObject* t) {
+    if (t->tp_getattro == PyObject_GenericGetAttr) return true;
+    static PyObject* n = PyUnicode_InternFromString("__getattribute__");
+    PyObject* f = _PyType_Lookup(t, n);
+    return f && Py_IS_TYPE(f, &PyWrapperDescr_Type);
+}
+PyObject* dict_of(PyObject* o) {
+    if (PyModule_Check(o)) return PyModule_GetDict(o);
+    PyObject** p = dict_slot(o);
+    if (!p) return nullptr;
+    if (*p || !(Py_TYPE(o)->tp_flags & Py_TPFLAGS_MANAGED_DICT)) return *p;
+    PyRef made = PyRef::steal(PyObject_GenericGetDict(o, nullptr));   // its attributes lie inline; the guards look them up in a dict
+    if (!made) PyErr_Clear();
+    p = dict_slot(o);
+    return p ? *p : nullptr;
+}
+bool constant_tuple(PyObject* o) {
+    if (!PyTuple_CheckExact(o) && !PyFrozenSet_CheckExact(o)) return false;
+    if (PyFrozenSet_CheckExact(o)) return PySet_GET_SIZE(o) == 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) {
+        PyObject* x = PyTuple_GET_ITEM(o, i);
+        if (!x || !(immutable(x) || code_like(x) || plain_c_value(x) || constant_tuple(x))) return false;
+    }
+    return true;
+}
+
+}  // namespace framejit

@@ -1,0 +1,351 @@
+// Where values come from: sources, shadows, the identity table, and the guards that reading needs.
+#include "plugin/record/kinds.h"
+#include "plugin/record/recorder.h"
+
+namespace framejit {
+
+namespace {
+uint64_t mix(uint64_t a, uint64_t b, uint64_t c) {
+    uint64_t h = a * 0x9E3779B97F4A7C15ull + b;
+    h = (h ^ (h >> 29)) * 0xBF58476D1CE4E5B9ull + c;
+    return (h ^ (h >> 32)) * 0x94D049BB133111EBull;
+}
+// A dict key whose hash and comparison run no Python code.
+bool plain_key(PyObject* k) {
+    return PyUnicode_CheckExact(k) || PyLong_CheckExact(k) || PyBool_Check(k) || PyFloat_CheckExact(k) || k == Py_None || PyBytes_CheckExact(k) || PyType_Check(k) ||
+           PyFunction_Check(k);
+}
+}  // namespace
+
+bool Recorder::guard(GuardKind kind, int source, PyObject* expected, int64_t n) {
+    if (source <= 0 || broken_) return false;
+    bool by_object = kind == GuardKind::Same || kind == GuardKind::NotSame;
+    if (!guarded_.emplace(mix(uint64_t(kind) + 1, uint64_t(source), by_object ? uint64_t(n) : 0) | 1, 0).second) return false;
+    guards.push_back({kind, source, PyRef::share(expected), n});
+    return true;
+}
+void Recorder::guard_tensor(PyObject* t, int source) {
+    if (source <= 0 || broken_) return;
+    if (!guarded_.emplace(mix(uint64_t(GuardKind::Tensor) + 1, uint64_t(source), 0) | 1, 0).second) return;
+    // In the middle of the region an in-place operator may have changed the tensor: what it was at entry is in its row.
+    TensorRow* row = tensor_row(t);
+    specs.push_back(row ? row->spec : spec_of(t));
+    guards.push_back({GuardKind::Tensor, source, PyRef::share((PyObject*)Py_TYPE(t)), int64_t(specs.size()) - 1});
+    if (!row) note_tensor(t, false);
+}
+void Recorder::hole(PyObject* value, PyObject* callee) {
+    if (callee) note_break(break_opaque_object, value, callee);
+    else note_break(break_unknown_value, value);
+}
+void Recorder::make_internal(PyObject* o) {
+    if (o && !immutable(o) && identity_.emplace(o, Internal).second) keep_.push_back(Py_NewRef(o));
+}
+
+// The shadow of a value that no slot vouches for.
+int Recorder::lookup(PyObject* v, bool report) {
+    if (!v || immutable(v)) return Internal;
+    if (int* known = identity_.find(v)) return *known;
+    if (is_tensor(v)) {
+        if (TensorRow* t = tensor_row(v)) return t->source;
+        if (Py_REFCNT(v) == 1) return Internal;   // made by C++ without an operator; a row appears when an operator uses it
+        if (report) hole(v);
+        return Unknown;
+    }
+    if (code_like(v) || plain_c_value(v) || constant_tuple(v)) return Internal;
+    if (Py_REFCNT(v) == 1 || Py_IS_TYPE(v, &PyCell_Type) || PyGen_Check(v) || PyMethod_Check(v) || PyExceptionInstance_Check(v)) {
+        make_internal(v);
+        return Internal;
+    }
+    if (report) hole(v);
+    return Unknown;
+}
+int Recorder::value_of(PyObject* v) {
+    if (v && v == returned_) return returned_shadow_;
+    Py_CLEAR(returned_);
+    return lookup(v, true);
+}
+
+uint64_t Recorder::location(int source, PyObject* key) {
+    Py_hash_t h = key && (PyUnicode_CheckExact(key) || number(key)) ? PyObject_Hash(key) : Py_hash_t(key);
+    return mix(77, uint64_t(source), uint64_t(h));
+}
+void Recorder::wrote(int source, PyObject* key, int shadow) { written_[location(source, key)] = shadow; }
+bool Recorder::written(int source, PyObject* key) {
+    if (written_.empty()) return false;
+    auto it = written_.find(location(source, key));
+    if (it == written_.end()) return false;
+    written_shadow_ = it->second;
+    return true;
+}
+void Recorder::added(PyObject* d, int source, PyObject* key) {
+    if (PyDict_Check(d) && plain_key(key) && !PyDict_GetItemWithError(d, key)) added_[source].push_back(PyRef::share(key));
+}
+
+int Recorder::known_source(int source, PyObject* v) {
+    if (!v || immutable(v) || plain_c_value(v)) return source;
+    auto [at, fresh] = identity_.emplace(v, source);
+    int known = *at;
+    if (fresh) {
+        if (!is_tensor(v)) keep_.push_back(Py_NewRef(v));
+        else if (TensorRow* row = tensor_row(v); row && row->source <= 0) return *at = row->source;   // an operator of the region made it
+        else note_tensor(v, false);
+        return source;
+    }
+    if (is_tensor(v) && !tensor_row(v)) {   // the address belonged to a tensor that died
+        *at = source;
+        note_tensor(v, false);
+        return source;
+    }
+    if (known > 0 && known != source) guard(GuardKind::Same, source, nullptr, known);   // one object, two paths: it must stay one object
+    return known > 0 ? known : source;
+}
+// The source of a part of a value, entered in the identity table. Parts of internal values are looked up.
+int Recorder::child(SourceKind kind, int parent, PyObject* key, PyObject* v, int index) {
+    if (parent <= 0) return lookup(v, false);
+    return known_source(sources.child(kind, parent, key, index), v);
+}
+
+void Recorder::use_type(PyObject* v, int shadow) {
+    if (shadow <= 0) return;
+    if (is_tensor(v)) guard_tensor(v, shadow);
+    else if (v == Py_None || v == Py_Ellipsis || v == Py_NotImplemented) guard(GuardKind::Value, shadow, v);
+    else guard(GuardKind::Type, shadow, (PyObject*)Py_TYPE(v));
+}
+void Recorder::guard_function(PyObject* fn, int shadow) {
+    if (shadow > 0) guard(GuardKind::Function, shadow, fn);
+}
+void Recorder::length(PyObject* v, int shadow) {
+    if (shadow <= 0) return;
+    guard(GuardKind::Type, shadow, (PyObject*)Py_TYPE(v));
+    auto grown = grown_.find(shadow);
+    Py_ssize_t n = grown != grown_.end() ? grown->second : PyObject_Length(v);
+    if (n < 0) PyErr_Clear();
+    else guard(GuardKind::Length, shadow, nullptr, n);
+}
+void Recorder::keys(PyObject* d, int shadow) {
+    PyObject *k, *x;
+    Py_ssize_t pos = 0;
+    while (PyDict_Next(d, &pos, &k, &x))
+        if (!plain_key(k)) return hole(k);
+    auto more = added_.find(shadow);
+    auto is_new = [&](PyObject* key) {
+        if (more == added_.end()) return false;
+        for (auto& r : more->second)
+            if (PyObject_RichCompareBool(r.get(), key, Py_EQ) == 1) return true;
+        return false;
+    };
+    PyRef names = PyRef::steal(PyList_New(0));
+    pos = 0;
+    while (PyDict_Next(d, &pos, &k, &x))
+        if (!is_new(k)) PyList_Append(names.get(), k);
+    PyRef all = PyRef::steal(PyList_AsTuple(names.get()));
+    guard(GuardKind::Keys, shadow, all.get());
+}
+// C code or a loop may look at all of it: guard what it holds and enter the elements, so that identity finds them whatever the code does.
+void Recorder::contents(PyObject* v, int shadow) {
+    if (shadow <= 0 || mutated_.count(shadow)) return;
+    guard(GuardKind::Type, shadow, (PyObject*)Py_TYPE(v));
+    if (PyDict_Check(v)) {
+        keys(v, shadow);
+        PyObject *k, *x;
+        Py_ssize_t pos = 0;
+        while (PyDict_Next(v, &pos, &k, &x))
+            if (!written(shadow, k)) {
+                int s = child(SourceKind::Item, shadow, k, x);
+                if (immutable(x)) use_value(x, s);
+            }
+        return;
+    }
+    if (PyList_Check(v) || PyTuple_Check(v)) {
+        length(v, shadow);
+        auto grown = grown_.find(shadow);
+        Py_ssize_t n = grown != grown_.end() ? grown->second : Py_SIZE(v);
+        for (Py_ssize_t i = 0; i < n && i < Py_SIZE(v); ++i) {
+            PyObject* x = PySequence_Fast_ITEMS(v)[i];
+            int s = child(SourceKind::Item, shadow, nullptr, x, int(i));
+            if (immutable(x)) use_value(x, s);
+        }
+        return;
+    }
+    if (PyAnySet_Check(v)) {   // order and elements matter to whoever iterates: compare with a frozen copy
+        PyRef copy = PyRef::steal(PyFrozenSet_New(v));
+        PyObject *it = PyObject_GetIter(v), *x;
+        while (it && (x = PyIter_Next(it))) {
+            if (!plain_key(x)) hole(x);
+            Py_DECREF(x);
+        }
+        Py_XDECREF(it);
+        if (PyErr_Occurred()) PyErr_Clear();
+        guard(GuardKind::Value, shadow, copy.get());
+    }
+}
+// Python or C looks at the value.
+void Recorder::use(PyObject* v, int shadow) {
+    if (shadow == Internal || !v) return;
+    if (shadow == Unknown) return hole(v);
+    if (is_tensor(v)) guard_tensor(v, shadow);
+    else if (immutable(v) || plain_c_value(v)) guard(GuardKind::Value, shadow, v);
+    else if (container(v)) contents(v, shadow);
+    else if (PyFunction_Check(v)) guard_function(v, shadow);
+    else if (code_like(v)) guard(GuardKind::Identity, shadow, v);
+    else guard(GuardKind::Type, shadow, (PyObject*)Py_TYPE(v));
+}
+
+// A class may change too: what a look-up in it found (or not) is guarded once per (class, name).
+int Recorder::type_lookup(PyTypeObject* t, PyObject* name, PyObject* found) {
+    int s = sources.child(SourceKind::TypeLookup, sources.constant((PyObject*)t), name);
+    if (!(t->tp_flags & Py_TPFLAGS_HEAPTYPE)) return s;   // builtin classes do not change
+    if (!found) guard(GuardKind::Missing, s);
+    else if (PyFunction_Check(found)) guard_function(found, s);
+    else if (immutable(found)) guard(GuardKind::Value, s, found);
+    else {
+        guard(GuardKind::Identity, s, found);
+        if (!code_like(found) && !plain_c_value(found)) return known_source(s, found);   // a descriptor or value written in Python
+    }
+    return s;
+}
+int Recorder::class_attribute(PyObject* o, int shadow, PyObject* name) {
+    if (shadow > 0) guard(GuardKind::Identity, shadow, o);
+    PyObject* meta = _PyType_Lookup(Py_TYPE(o), name);
+    if (meta && Py_TYPE(meta)->tp_descr_set) return kOpen;
+    PyObject* v = _PyType_Lookup((PyTypeObject*)o, name);
+    if (!v) return kOpen;
+    int s = type_lookup((PyTypeObject*)o, name, v);
+    return Py_TYPE(v)->tp_descr_get ? int(kOpen) : s;
+}
+// The shadow of o.name; kOpen when only the result can tell.
+int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
+    static PyObject* dunder_dict = PyUnicode_InternFromString("__dict__");
+    if (PyType_Check(o)) return class_attribute(o, shadow, name);
+    if (!generic && !PyModule_Check(o) && !generic_getattribute(Py_TYPE(o))) {
+        use_type(o, shadow);   // a __getattribute__ in Python decides, and is recorded
+        static PyObject* getattribute = PyUnicode_InternFromString("__getattribute__");
+        type_lookup(Py_TYPE(o), getattribute, _PyType_Lookup(Py_TYPE(o), getattribute));
+        return kOpen;
+    }
+    PyObject* in_type = _PyType_Lookup(Py_TYPE(o), name);
+    if (shadow == Internal && code_like(o)) shadow = sources.constant(o);   // reached through a class or a C slot
+    if (shadow == Unknown) {
+        hole(o);
+        return kOpen;
+    }
+    if (is_tensor(o)) {
+        if (shadow > 0) guard_tensor(o, shadow);
+        return kOpen;
+    }
+    bool heap = Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE;
+    int in_class = heap ? type_lookup(Py_TYPE(o), name, in_type) : int(Internal);
+    if (shadow == Internal) {
+        if (name == dunder_dict)
+            if (PyObject* d = dict_of(o)) make_internal(d);
+        if (in_type && !Py_TYPE(in_type)->tp_descr_get && in_class > 0 && !immutable(in_type)) {
+            PyObject* d = dict_of(o);
+            if (!d || !PyDict_GetItemWithError(d, name)) return in_class;   // a class attribute read through a new object
+        }
+        return kOpen;
+    }
+    use_type(o, shadow);
+    if (name == dunder_dict) return sources.child(SourceKind::Dict, shadow);
+    if (in_type && Py_TYPE(in_type)->tp_descr_set) {   // property, slot or C getter: decided by the class
+        if (Py_IS_TYPE(in_type, &PyProperty_Type) || PyFunction_Check(in_type) || (Py_TYPE(in_type)->tp_flags & Py_TPFLAGS_HEAPTYPE)) return kOpen;
+        return sources.child(SourceKind::Attr, shadow, name);
+    }
+    if (PyObject* d = dict_of(o)) {
+        int ds = sources.child(SourceKind::Dict, shadow);
+        int is = sources.child(SourceKind::Item, ds, name);
+        if (written(ds, name)) return PyDict_GetItemWithError(d, name) ? int(kWritten) : int(kOpen);
+        if (PyDict_GetItemWithError(d, name)) return is;
+        guard(GuardKind::Missing, is);
+    }
+    if (in_type && !Py_TYPE(in_type)->tp_descr_get) return in_class > 0 ? in_class : int(kOpen);
+    return kOpen;   // a method, or __getattr__
+}
+int Recorder::item(PyObject* o, int shadow, PyObject* key, int key_shadow) {
+    if (is_tensor(o)) {
+        use(o, shadow);
+        use(key, key_shadow);
+        return kOpen;
+    }
+    use(key, key_shadow);
+    if (shadow == Unknown) {
+        hole(o);
+        return kOpen;
+    }
+    if (shadow == Internal) return kOpen;
+    use_type(o, shadow);
+    if (PyDict_Check(o)) {
+        if (!plain_key(key)) {
+            hole(key);
+            return kOpen;
+        }
+        if (written(shadow, key)) return kWritten;
+        PyObject* v = PyDict_GetItemWithError(o, key);
+        int s = sources.child(SourceKind::Item, shadow, key);
+        if (v) return s;
+        guard(GuardKind::Missing, s);
+        return kOpen;   // KeyError, or __missing__ in Python
+    }
+    if ((PyList_Check(o) || PyTuple_Check(o)) && PyLong_CheckExact(key)) {
+        length(o, shadow);
+        Py_ssize_t i = PyLong_AsSsize_t(key), n = Py_SIZE(o);
+        if (i == -1 && PyErr_Occurred()) PyErr_Clear();
+        if (i < 0) i += n;
+        if (i < 0 || i >= n) return kOpen;
+        auto grown = grown_.find(shadow);
+        if (mutated_.count(shadow) || (grown != grown_.end() && i >= grown->second)) return kWritten;
+        PyRef position = PyRef::steal(PyLong_FromSsize_t(i));
+        if (written(shadow, position.get())) return kWritten;
+        return sources.child(SourceKind::Item, shadow, nullptr, int(i));
+    }
+    if (container(o)) contents(o, shadow);   // slices
+    return kOpen;
+}
+
+// An int, float or bool that follows from others by arithmetic stays symbolic: what is guarded is what Python decides with it.
+int Recorder::arithmetic(SourceKind kind, int op, PyObject* a, int sa, PyObject* b, int sb) {
+    if (sa <= 0 && sb <= 0) return kOpen;
+    if (!number(a) || (b && !number(b))) return kOpen;
+    if (sa == Unknown || sb == Unknown) return kOpen;
+    if (sa > 0) use_type(a, sa);
+    if (b && sb > 0) use_type(b, sb);
+    int left = sa > 0 ? sa : sources.constant(a);
+    int right = !b ? 0 : sb > 0 ? sb : sources.constant(b);
+    return sources.combine(kind, left, right, op);
+}
+
+bool Recorder::foreign(int source) const {
+    while (source > 0 && sources[source].kind != SourceKind::Slot && sources[source].kind != SourceKind::Const) source = sources[source].parent;
+    return entry_unit > 0 && source > 0 && sources[source].kind == SourceKind::Slot;
+}
+int Recorder::call_target(PyObject* method, int shadow) {
+    PyObject* self = PyMethod_GET_SELF(method);
+    return shadow > 0 ? known_source(sources.child(SourceKind::MethodSelf, shadow), self) : lookup(self, true);
+}
+bool Recorder::defer_scalar(PyObject* v, int shadow) {
+    if (shadow <= 0 || !(PyFloat_CheckExact(v) || PyLong_CheckExact(v)) || PyBool_Check(v)) return false;
+    use_type(v, shadow);
+    scalar_ = PyRef::share(v);
+    scalar_shadow_ = shadow;
+    return true;
+}
+void Recorder::settle_scalar() {   // no operator took it
+    if (!scalar_) return;
+    guard(GuardKind::Value, scalar_shadow_, scalar_.get());
+    scalar_ = {};
+}
+
+// A container from outside is about to change. Afterwards its entry contents cannot be read any more, so what may matter is guarded now.
+// append_only: nothing needs to be known but the length.
+bool Recorder::mutating(PyObject* target, int shadow, bool append_only) {
+    if (shadow <= 0) return false;
+    use_type(target, shadow);
+    if (append_only && PyList_Check(target)) {
+        if (!mutated_.count(shadow)) grown_.emplace(shadow, Py_SIZE(target));
+        return true;
+    }
+    if (!mutated_.count(shadow)) contents(target, shadow);
+    mutated_.insert(shadow);
+    return true;
+}
+
+}  // namespace framejit

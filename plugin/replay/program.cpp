@@ -1,0 +1,218 @@
+#include "plugin/replay/program.h"
+#include "plugin/replay/tell.h"
+#include <algorithm>
+#include "framejit/options.h"
+
+namespace framejit {
+
+std::vector<CompiledFunction*>& compiled_functions() {
+    static std::vector<CompiledFunction*> all;
+    return all;
+}
+
+namespace {
+void free_program(void* p) { delete static_cast<FunctionProgram*>(p); }
+int traverse_program(void* p, visitproc visit, void* arg) { return static_cast<FunctionProgram*>(p)->traverse(visit, arg); }
+void clear_program(void* p) { static_cast<FunctionProgram*>(p)->clear(); }
+
+bool option_flag(PyObject* options, const char* name, bool otherwise) {
+    PyObject* v = options ? PyDict_GetItemString(options, name) : nullptr;
+    return v && v != Py_None ? PyObject_IsTrue(v) == 1 : otherwise;
+}
+std::string utf8(PyObject* o) {
+    const char* s = o && PyUnicode_Check(o) ? PyUnicode_AsUTF8(o) : nullptr;
+    if (!s) PyErr_Clear();
+    return s ? s : "?";
+}
+}  // namespace
+
+FunctionProgram* program_of(CompiledFunction* f) {
+    if (!f->state) {
+        f->state = new FunctionProgram(f);
+        f->free_state = free_program;
+        f->traverse_state = traverse_program;
+        f->clear_state = clear_program;
+    }
+    return static_cast<FunctionProgram*>(f->state);
+}
+
+FunctionProgram::FunctionProgram(CompiledFunction* f) : owner(f) {
+    options.fullgraph = option_flag(f->options, "fullgraph", false);
+    options.self_check = option_flag(f->options, "self_check", option_on(Option::self_check));
+    options.recompile_limit = int(option(Option::recompile_limit));
+    if (PyObject* limit = f->options ? PyDict_GetItemString(f->options, "recompile_limit") : nullptr; limit && PyLong_Check(limit))
+        options.recompile_limit = int(PyLong_AsLong(limit));
+    entry_ = &point(f->code, 0);
+    compiled_functions().push_back(f);
+}
+FunctionProgram::~FunctionProgram() { std::erase(compiled_functions(), owner); }
+void FunctionProgram::clear() {
+    points_.clear();
+    sites_.clear();
+    breaks_.clear();
+    eager_notes.clear();
+    no_data_guards.clear();
+    codes_.clear();
+    calls = {};
+    entry_ = owner->code ? &point(owner->code, 0) : nullptr;
+}
+
+Point& FunctionProgram::point(PyCodeObject* code, int unit) {
+    auto& p = points_[{code, unit}];
+    if (!p) {
+        p = std::make_unique<Point>();
+        p->code = code;
+        p->unit = unit;
+        codes_.push_back(PyRef::share((PyObject*)code));
+    }
+    return *p;
+}
+void FunctionProgram::add_site(PyCodeObject* code, int unit) {
+    if (sites_.insert(data_place(code, unit)).second) codes_.push_back(PyRef::share((PyObject*)code));
+}
+
+Entry* FunctionProgram::find(Point& p, PyObject* const* slots) {
+    for (size_t i = 0; i < p.entries.size(); ++i) {
+        Entry& e = *p.entries[i];
+        if (!e.state.matches() || !e.guards.check(slots)) continue;
+        int failed = 0;
+        if (e.plan->has_data_guards() && !e.plan->data_holds(e.guards.values(), &failed)) {
+            const DataGuard& g = e.plan->data_guards()[failed];
+            long& count = data_misses_[data_place(g.code, g.unit)];
+            if (++count >= 4) no_data_guards.insert(data_place(g.code, g.unit));   // it keeps changing: a break from now on
+            continue;
+        }
+        if (i > 0) std::rotate(p.entries.begin(), p.entries.begin() + long(i), p.entries.begin() + long(i) + 1);   // most recently used first
+        return p.entries[0].get();
+    }
+    return nullptr;
+}
+
+void FunctionProgram::note_miss(Point& p, PyObject* const* slots) {
+    if (p.entries.empty()) return;
+    const Entry& e = *p.entries[0];
+    Failure f;
+    if (!e.state.matches()) f = {"global state", "torch", "as recorded", e.state.difference()};
+    else f = e.guards.explain(slots);
+    if (f.guard.empty()) f = {"data", "a tensor's value", "as recorded", "another"};
+    tell_recompile(p.code, f);
+    for (Miss& m : p.misses)
+        if (m.failure.source == f.source && m.failure.guard == f.guard) {
+            ++m.count;
+            m.failure = f;
+            return;
+        }
+    p.misses.push_back({f, 1});
+}
+
+bool FunctionProgram::worth_recording(Point& p) {
+    ++p.visits;
+    if (p.eager || p.visits < p.try_again) return false;
+    std::erase_if(p.entries, [](const auto& e) { return e->guards.dead(); });
+    if (int(p.entries.size()) >= options.recompile_limit) {
+        std::string why = "the recompile limit (" + std::to_string(options.recompile_limit) + ") is reached";
+        if (!p.misses.empty()) {
+            const Miss& m = *std::max_element(p.misses.begin(), p.misses.end(), [](const Miss& a, const Miss& b) { return a.count < b.count; });
+            why += ": " + m.failure.source + " keeps changing (expected " + m.failure.expected + ", got " + m.failure.got + ")";
+        }
+        stays_eager(p, why);
+        p.try_again = p.visits + 1000;   // objects may have died by then
+        return false;
+    }
+    return true;
+}
+
+void FunctionProgram::note(const Break& b) {
+    tell_break(b);
+    for (BreakCount& c : breaks_)
+        if (c.where.line == b.line && c.where.file == b.file && c.where.reason == b.reason) {
+            ++c.count;
+            return;
+        }
+    breaks_.push_back({b, 1});
+}
+void FunctionProgram::stays_eager(Point& p, const std::string& why) {
+    EagerNote& n = eager_notes[why];
+    n.why = why;
+    n.file = utf8(p.code->co_filename);
+    n.line = line_at(p.code, p.unit);
+    if (n.line <= 0) n.line = p.code->co_firstlineno;   // before the first line: cells are being made
+    ++n.count;
+}
+
+namespace {
+PyObject* text_list(const std::vector<std::string>& lines) {
+    PyObject* list = PyList_New(0);
+    for (const std::string& s : lines) {
+        PyRef t = PyRef::steal(PyUnicode_FromString(s.c_str()));
+        if (list && t) PyList_Append(list, t.get());
+    }
+    return list;
+}
+PyObject* region_row(const Point& p, int id) {
+    int ops = 0, fused = 0, kernels = 0, externs = 0, from = 1 << 30, to = 0;
+    double record = 0, compile = 0;
+    bool checked = true;
+    for (const auto& e : p.entries) {
+        const TensorProgram* t = e->plan->tensors();
+        ops = std::max(ops, t->captured().ops);
+        if (const Executable* x = t->executable()) {
+            fused = std::max(fused, t->captured().fused);
+            kernels = std::max(kernels, x->kernels);
+            externs = std::max(externs, int(x->externs.size()));
+        }
+        record += e->record_ms;
+        compile += e->compile_ms;
+        checked = checked && e->checked;
+        from = std::min(from, e->line_from);
+        to = std::max(to, e->line_to);
+    }
+    PyRef name = PyRef::share(p.code->co_qualname);
+    return Py_BuildValue("{s:i,s:O,s:O,s:i,s:i,s:i,s:i,s:i,s:i,s:n,s:d,s:d,s:O,s:O,s:O,s:O}", "id", id, "function", name.get(), "file", p.code->co_filename, "line_from", from, "line_to", to,
+                         "ops", ops, "fused_ops", fused, "kernels", kernels, "externs", externs, "entries", Py_ssize_t(p.entries.size()), "record_ms", record, "compile_ms",
+                         compile, "eager_ms", Py_None, "compiled_ms", Py_None, "break_even_calls", Py_None, "checked", checked ? Py_True : Py_False);
+}
+}  // namespace
+
+PyObject* FunctionProgram::report() const {
+    PyRef regions = PyRef::steal(PyList_New(0)), breaks = PyRef::steal(PyList_New(0)), recompiles = PyRef::steal(PyList_New(0)), eager = PyRef::steal(PyList_New(0));
+    auto add = [](PyRef& list, PyObject* row) {
+        PyRef r = PyRef::steal(row);
+        return r && PyList_Append(list.get(), r.get()) == 0;
+    };
+    bool good = regions && breaks && recompiles && eager;
+    int id = 0;
+    for (const auto& [key, p] : points_) {
+        if (!p->entries.empty()) good = good && add(regions, region_row(*p, id++));
+        for (const Miss& m : p->misses)
+            good = good && add(recompiles, Py_BuildValue("{s:s,s:s,s:s,s:s,s:l}", "guard", m.failure.guard.c_str(), "source", m.failure.source.c_str(), "expected",
+                                                         m.failure.expected.c_str(), "got", m.failure.got.c_str(), "count", m.count));
+    }
+    for (const BreakCount& b : breaks_) {
+        std::string reason = b.where.reason->text + (b.where.detail.empty() ? "" : ": " + b.where.detail);
+        PyRef stack = PyRef::steal(text_list(b.where.stack));
+        good = good && stack && add(breaks, Py_BuildValue("{s:s,s:s,s:s,s:i,s:s,s:s,s:l,s:s,s:O}", "reason", reason.c_str(), "code", b.where.reason->code, "file", b.where.file.c_str(),
+                                                          "line", b.where.line, "function", b.where.function.c_str(), "source", b.where.source_line.c_str(), "count", b.count, "hint",
+                                                          b.where.reason->hint, "stack", stack.get()));
+    }
+    for (const auto& [why, n] : eager_notes)
+        good = good && add(eager, Py_BuildValue("{s:s,s:s,s:i,s:l}", "why", why.c_str(), "file", n.file.c_str(), "line", n.line, "count", n.count));
+    if (!good) return nullptr;
+    PyCodeObject* code = owner->code;
+    std::string name = utf8(code->co_qualname);
+    return Py_BuildValue("{s:s,s:O,s:i,s:{s:l,s:l,s:l,s:l},s:O,s:O,s:O,s:O,s:O}", "name", name.c_str(), "file", code->co_filename, "line", code->co_firstlineno, "calls", "total", calls.total,
+                         "recorded", calls.recorded, "eager", calls.eager, "compiled", calls.compiled, "regions", regions.get(), "breaks", breaks.get(), "recompiles", recompiles.get(),
+                         "eager", eager.get(), "target", owner->target);
+}
+
+int FunctionProgram::traverse(visitproc visit, void* arg) const {
+    for (const auto& [key, p] : points_)
+        for (const auto& e : p->entries) {
+            if (int r = e->guards.traverse(visit, arg)) return r;
+            if (int r = e->plan->traverse(visit, arg)) return r;
+        }
+    for (const PyRef& c : codes_) Py_VISIT(c.get());
+    return 0;
+}
+
+}  // namespace framejit

@@ -1,0 +1,108 @@
+// The self-check: before a plan serves, its graph runs once on the recording's own inputs, and every tensor is compared with what eager made.
+// Skipped, with a note, where the inputs are no longer what they were: the region wrote to one of them, drew random numbers, or let one go.
+#include <cmath>
+#include "plugin/replay/plan.h"
+
+namespace framejit {
+namespace {
+
+double load(const char* p, DType d, double* imaginary) {
+    *imaginary = 0;
+    switch (d) {
+        case DType::b1: case DType::u8: return *(const uint8_t*)p;
+        case DType::i8: return *(const int8_t*)p;
+        case DType::i16: return *(const int16_t*)p;
+        case DType::i32: return *(const int32_t*)p;
+        case DType::i64: return double(*(const int64_t*)p);
+        case DType::f32: return *(const float*)p;
+        case DType::f64: return *(const double*)p;
+        case DType::f16: return double(*(const _Float16*)p);
+        case DType::bf16: {
+            uint32_t bits = uint32_t(*(const uint16_t*)p) << 16;
+            float f;
+            __builtin_memcpy(&f, &bits, 4);
+            return f;
+        }
+        default: return 0;
+    }
+}
+double tolerance(DType d) {
+    switch (d) {
+        case DType::bf16: return 2e-2;
+        case DType::f16: return 3e-3;
+        case DType::f32: return 1e-4;
+        case DType::f64: return 1e-9;
+        default: return 0;
+    }
+}
+// Share of elements that differ by more than the tolerance, relative to the largest magnitude. A comparison in the program may flip a few.
+std::string compare(PyObject* want, PyObject* got) {
+    TensorSpec a = spec_of(want), b = spec_of(got);
+    if (a.dtype != b.dtype || a.sizes != b.sizes || a.strides != b.strides) return "is " + describe(b) + ", eager made " + describe(a);
+    TensorView x = view_of(want), y = view_of(got);
+    if (!computable(x.dtype) || !x.data || x.device_type != 0) return "";
+    int size = size_of(x.dtype);
+    double largest = 0, tol = tolerance(x.dtype), i;
+    auto at = [&](const TensorView& v, int64_t k) {
+        int64_t p = 0;
+        for (int d = v.ndim; d-- > 0; k /= v.sizes[d]) p += k % v.sizes[d] * v.strides[d];
+        return load((const char*)v.data + p * size, v.dtype, &i);
+    };
+    int64_t step = std::max<int64_t>(1, x.numel / 200000), count = 0, off = 0;
+    for (int64_t k = 0; k < x.numel; k += step)
+        if (double v = std::fabs(at(x, k)); std::isfinite(v)) largest = std::max(largest, v);
+    for (int64_t k = 0; k < x.numel; k += step, ++count) {
+        double u = at(x, k), v = at(y, k);
+        bool same = u == v || (std::isnan(u) && std::isnan(v)) || std::fabs(u - v) <= tol * std::max(std::fabs(u), largest) + (tol ? 1e-30 : 0);
+        off += !same;
+    }
+    if (off == 0 || (tol > 0 && double(off) < 1e-4 * double(count))) return "";
+    return "differs in " + std::to_string(off) + " of " + std::to_string(count) + " compared elements (" + describe(a) + ")";
+}
+
+}  // namespace
+
+std::string RegionPlan::self_check(Recorder& r, bool& checked) const {
+    checked = false;
+    const CapturedGraph& g = program_->captured();
+    if (!g.written.empty() || g.random) return "";
+    std::vector<PyRef> inputs, recorded;
+    std::vector<PyObject*> list;
+    for (int t : g.inputs) {
+        if (t < 0) return "";   // a number: what it was is not kept
+        PyObject* o = r.tensors[t].constant ? r.tensors[t].constant.get() : PyWeakref_GET_OBJECT(r.tensors[t].weak.get());
+        if (o == Py_None || !matches(o, r.tensors[t].spec)) return "";
+        inputs.push_back(PyRef::share(o));
+        list.push_back(o);
+    }
+    for (int t : wanted_rows_) {
+        PyObject* o = PyWeakref_GET_OBJECT(r.tensors[t].weak.get());
+        if (o == Py_None) return "";
+        recorded.push_back(PyRef::share(o));
+    }
+    std::vector<PyObject*> made;
+    if (program_->run(list.data(), made)) {
+        PyObject *type, *value, *tb;
+        PyErr_Fetch(&type, &value, &tb);
+        PyRef text = PyRef::steal(value ? PyObject_Str(value) : nullptr);
+        std::string why = text ? PyUnicode_AsUTF8(text.get()) : "index out of range";
+        PyErr_Clear();
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(tb);
+        return "the compiled graph raised: " + why;
+    }
+    std::string wrong;
+    for (size_t k = 0; k < made.size(); ++k) {
+        std::string difference = compare(recorded[k].get(), made[k]);
+        if (!difference.empty() && wrong.empty()) {
+            const TensorRow& row = r.tensors[wanted_rows_[k]];
+            wrong = "the result of " + (row.op >= 0 ? r.ops[row.op].schema->name : std::string("an input")) + " " + difference;
+        }
+        Py_DECREF(made[k]);
+    }
+    checked = true;
+    return wrong;
+}
+
+}  // namespace framejit

@@ -1,0 +1,261 @@
+// Runs a compiled graph on torch tensors. Memory of a slot: an input's, a fresh tensor's, an extern's result, or a piece of the arena.
+// Only what torch or the caller sees is a tensor; temporaries of kernels are plain memory.
+#include <cstdlib>
+#include "framejit/dump.h"
+#include "plugin/replay/plan.h"
+
+namespace framejit {
+namespace {
+
+constexpr double kReleaseGilUs = 30;   // releasing and retaking the GIL costs 0.04 us; other threads profit from more
+
+// One block per thread, reused: fresh pages cost more than most kernels. A nested run (an extern that calls Python) gets its own block.
+struct Arena {
+    char* block = nullptr;
+    int64_t size = 0;
+    bool busy = false;
+    ~Arena() { std::free(block); }
+};
+thread_local Arena arena;
+
+struct ArenaLease {
+    char* memory = nullptr;
+    bool shared = false;
+    explicit ArenaLease(int64_t bytes) {
+        if (!bytes) return;
+        if (arena.busy) {
+            memory = static_cast<char*>(std::aligned_alloc(64, size_t(bytes + 63) / 64 * 64));
+            return;
+        }
+        if (arena.size < bytes) {
+            std::free(arena.block);
+            arena.size = (bytes + 4095) / 4096 * 4096;
+            arena.block = static_cast<char*>(std::aligned_alloc(4096, size_t(arena.size)));
+            if (!arena.block) arena.size = 0;
+        }
+        memory = arena.block;
+        arena.busy = shared = true;
+    }
+    ~ArenaLease() {
+        if (shared) arena.busy = false;
+        else std::free(memory);
+    }
+};
+
+bool same_layout(const Window& w, std::span<const int64_t> sizes, std::span<const int64_t> strides) {
+    if (w.offset != 0 || w.sizes.size() != sizes.size()) return false;
+    for (size_t d = 0; d < sizes.size(); ++d)
+        if (w.sizes[d] != sizes[d] || (sizes[d] != 1 && w.strides[d] != strides[d])) return false;
+    return true;
+}
+double work_us(const KernelStep& k) { return std::max(double(k.bytes) / 20e3, k.ns / 1e3); }
+
+}  // namespace
+
+struct TensorProgram::Memory {
+    std::vector<void*> at;            // by slot
+    std::vector<PyObject*> tensor;    // by slot: owned, or null
+    std::vector<PyObject*> results;   // of one extern call
+    union Number { double f; int64_t i; };
+    std::vector<Number> numbers;      // inputs that are Python numbers, by slot
+    ~Memory() {
+        for (PyObject* t : tensor) Py_XDECREF(t);
+    }
+};
+
+std::shared_ptr<const TensorProgram> TensorProgram::build(CapturedGraph captured, std::string& error) {
+    auto p = std::make_shared<TensorProgram>();
+    p->graph_ = std::move(captured);
+    const CapturedGraph& g = p->graph_;
+    if (!g.graph.outputs.empty() || !g.externs.empty()) {
+        try {
+            static const Target target = host_target();
+            dump(DumpStage::graph, g.graph.name, print(g.graph));
+            p->executable_ = compile(g.graph, target);
+        } catch (const std::exception& e) {
+            error = std::string("the compiler failed: ") + e.what();
+            return nullptr;
+        }
+    }
+    for (const CapturedTensor& t : g.tensors)
+        p->result_views_.push_back(t.whole ? Viewer() : Viewer(t.window.sizes, t.window.strides, t.window.offset));
+    if (!p->executable_) return p;
+    const Executable& exe = *p->executable_;
+    p->fresh_.resize(exe.slots.size());
+    std::vector<Shape> sizes(exe.slots.size()), strides(exe.slots.size());
+    for (size_t s = 0; s < exe.slots.size(); ++s) {
+        sizes[s] = exe.slots[s].shape;
+        strides[s] = contiguous_strides(exe.slots[s].shape);
+    }
+    for (const CapturedTensor& t : g.tensors) {   // the tensor that owns an output's storage gives it its layout
+        if (t.kind != CapturedTensor::Output || !t.whole) continue;
+        int s = exe.outputs[t.index];
+        if (exe.slots[s].kind == Slot::Output) sizes[s] = t.window.sizes, strides[s] = t.window.strides;
+    }
+    for (size_t s = 0; s < exe.slots.size(); ++s) {
+        const Slot& slot = exe.slots[s];
+        if (slot.kind == Slot::Output || (slot.kind == Slot::Temp && slot.arena < 0)) p->fresh_[s].allocate = Allocator(sizes[s], strides[s], row(slot.dtype).torch_code);
+    }
+    // The layout of each slot's tensor, to know which extern arguments are that tensor itself.
+    for (const Node& n : g.graph.nodes)
+        for (size_t s = 0; s < exe.slots.size(); ++s)
+            if (n.op == &op_input && exe.slots[s].kind == Slot::Input && exe.slots[s].position == n.at.i[0]) {
+                sizes[s] = n.shape;
+                strides[s].assign(n.at.i.begin() + 1, n.at.i.end());
+            }
+    for (const auto& step : exe.steps)
+        if (const auto* e = std::get_if<ExternStep>(&step))
+            for (size_t k = exe.externs[e->call].mutates ? 1 : 0; k < e->results.size(); ++k)
+                if (int s = e->results[k]; s >= 0) {
+                    sizes[s] = exe.externs[e->call].results[k].sizes;
+                    strides[s] = exe.externs[e->call].results[k].strides;
+                }
+    p->views_.resize(exe.externs.size());
+    p->whole_.resize(exe.externs.size());
+    for (const auto& step : exe.steps)
+        if (const auto* e = std::get_if<ExternStep>(&step))
+            for (size_t i = 0; i < e->args.size(); ++i) {
+                const Window& w = exe.externs[e->call].args[i];
+                p->views_[e->call].emplace_back(w.sizes, w.strides, w.offset);
+                p->whole_[e->call].push_back(same_layout(w, sizes[e->args[i]], strides[e->args[i]]));
+            }
+    return p;
+}
+
+PyObject* TensorProgram::tensor_of(Memory& m, int slot) const {
+    if (m.tensor[slot]) return m.tensor[slot];
+    PyObject* t = fresh_[slot].allocate();
+    m.tensor[slot] = t;
+    if (t) m.at[slot] = view_of(t).data;
+    return t;
+}
+
+int TensorProgram::prepare(Memory& m, PyObject* const* inputs) const {
+    const Executable& exe = *executable_;
+    m.at.assign(exe.slots.size(), nullptr);
+    m.tensor.assign(exe.slots.size(), nullptr);
+    for (size_t s = 0; s < exe.slots.size(); ++s) {
+        const Slot& slot = exe.slots[s];
+        if (slot.kind == Slot::Input) {
+            PyObject* t = inputs[slot.position];
+            if (graph_.inputs[slot.position] < 0) {
+                if (m.numbers.empty()) m.numbers.resize(exe.slots.size());
+                if (PyFloat_Check(t)) m.numbers[s].f = PyFloat_AS_DOUBLE(t);
+                else m.numbers[s].i = PyLong_AsLongLong(t);
+                if (PyErr_Occurred()) return -1;
+                m.at[s] = &m.numbers[s];
+                continue;
+            }
+            m.tensor[s] = Py_NewRef(t);
+            m.at[s] = view_of(t).data;
+        } else if (slot.kind == Slot::Output) {
+            int into = graph_.graph.outputs[slot.position].into;
+            if (into >= 0) {
+                m.tensor[s] = Py_NewRef(inputs[into]);
+                m.at[s] = data_for_write(inputs[into]);
+            } else if (!tensor_of(m, int(s))) return -1;
+        } else if (slot.kind == Slot::Temp && slot.arena < 0 && !tensor_of(m, int(s))) return -1;
+    }
+    return 0;
+}
+
+int TensorProgram::run_extern(const ExternStep& step, Memory& m) const {
+    const ExternCall& call = executable_->externs[step.call];
+    PyObject* args[64];
+    PyObject* made[64];
+    size_t n = step.args.size(), views = 0;
+    std::vector<PyObject*> many;
+    PyObject** list = args;
+    if (n > 64) {
+        many.resize(2 * n);
+        list = many.data();
+    }
+    PyObject** temporary = n > 64 ? many.data() + n : made;
+    int status = 0;
+    for (size_t i = 0; i < n && status == 0; ++i) {
+        PyObject* base = m.tensor[step.args[i]];
+        if (whole_[step.call][i]) list[i] = base;
+        else {
+            list[i] = views_[step.call][i](base);
+            if (!list[i]) status = -1;
+            else temporary[views++] = list[i];
+        }
+    }
+    if (status == 0) status = graph_.externs[call.id].call(list, m.results);
+    for (size_t i = 0; i < views; ++i) Py_DECREF(temporary[i]);
+    if (status != 0) return -1;
+    size_t first = 0;   // of a mutating call, result 0 is its first argument
+    if (call.mutates) first = 1;
+    std::vector<PyObject*> fresh;
+    for (PyObject* r : m.results) {
+        bool is_target = call.mutates && r && n && (r == list[0] || view_of(r).storage == view_of(list[0]).storage);
+        if (is_target) Py_DECREF(r);
+        else fresh.push_back(r);
+    }
+    m.results.clear();
+    for (size_t k = 0; k < fresh.size(); ++k) {
+        if (first + k < step.results.size() && step.results[first + k] >= 0 && fresh[k]) {
+            int slot = step.results[first + k];
+            Py_XSETREF(m.tensor[slot], fresh[k]);
+            m.at[slot] = view_of(fresh[k]).data;
+        } else Py_XDECREF(fresh[k]);
+    }
+    return 0;
+}
+
+int TensorProgram::run(PyObject* const* inputs, std::vector<PyObject*>& results) const {
+    Memory m;
+    if (executable_) {
+        const Executable& exe = *executable_;
+        if (prepare(m, inputs) < 0) return -1;
+        ArenaLease lease(exe.arena_bytes);
+        if (exe.arena_bytes && !lease.memory) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        for (size_t s = 0; s < exe.slots.size(); ++s)
+            if (exe.slots[s].kind == Slot::Temp && exe.slots[s].arena >= 0) m.at[s] = lease.memory + exe.slots[s].arena;
+        int threads = num_threads();
+        for (const auto& step : exe.steps) {
+            if (const auto* e = std::get_if<ExternStep>(&step)) {
+                if (run_extern(*e, m) < 0) return -1;
+                continue;
+            }
+            const auto& k = std::get<KernelStep>(step);
+            int32_t bad;
+            if (work_us(k) > kReleaseGilUs) {
+                Py_BEGIN_ALLOW_THREADS
+                bad = launch(k, m.at.data(), parallel_for(), threads);
+                Py_END_ALLOW_THREADS
+            } else bad = launch(k, m.at.data(), parallel_for(), threads);
+            if (bad && graph_.written.empty() && !graph_.random) return 1;
+            if (bad) {   // something outside has changed already: this is the error that eager raises at this operator
+                PyErr_SetString(PyExc_IndexError, "index out of range in self");
+                return -1;
+            }
+        }
+    }
+    for (int i : graph_.written)
+        if (bump_version(inputs[i]) < 0) return -1;
+    results.clear();
+    for (size_t i = 0; i < graph_.tensors.size(); ++i) {
+        const CapturedTensor& t = graph_.tensors[i];
+        PyObject* base = t.kind == CapturedTensor::Input ? inputs[t.index] : m.tensor[executable_->outputs[t.index]];
+        PyObject* out = t.whole ? Py_NewRef(base) : result_views_[i](base);
+        if (!out) {
+            for (PyObject* r : results) Py_DECREF(r);
+            results.clear();
+            return -1;
+        }
+        results.push_back(out);
+    }
+    return 0;
+}
+
+int TensorProgram::traverse(visitproc visit, void* arg) const {
+    for (const Extern& e : graph_.externs)
+        if (int r = e.traverse(visit, arg)) return r;
+    return 0;
+}
+
+}  // namespace framejit
