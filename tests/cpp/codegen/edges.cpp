@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(same_bits_for_any_number_of_threads) {
     Ref x = in(g, {300000});
     g.outputs = {{g.op("sum", {x}, {{0}, {}})}, {g.op("sum", {g.op("view", {x}, {{3000, 100}, {}})}, {{0}, {}})}};
     const auto e = compile(g, host_target());
-    std::vector<std::vector<char>> first;
+    std::vector<test::Guarded> first;
     for (int threads : {1, 2, 5, 16}) {
         test::Memory m = test::random_memory(g, 2);
         run_plain(*e, m.pointers, test::run_in_pieces, threads);
