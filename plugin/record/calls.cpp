@@ -233,6 +233,21 @@ struct CallPolicy {
     }
 };
 
+// super().__setitem__(key, value): the builtin base's own, whatever the class overrides.
+void Recorder::base_setitem(PyObject* self, int shadow, PyObject** key_value, const int* shadows) {
+    PyTypeObject* base = Py_TYPE(self);
+    while (base->tp_base && (base->tp_flags & Py_TPFLAGS_HEAPTYPE)) base = base->tp_base;
+    PyRef descr = PyRef::steal(PyObject_GetAttrString((PyObject*)base, "__setitem__"));
+    if (!descr) return PyErr_Clear();
+    use_type(self, shadow);
+    use(key_value[0], shadows[0]);
+    added(self, shadow, key_value[0]);
+    PyObject* args[3] = {self, key_value[0], key_value[1]};
+    int all[3] = {shadow, shadows[0], shadows[1]};
+    call_event(descr.get(), Internal, args, all, 3, nullptr);
+    wrote(shadow, key_value[0], immutable(key_value[1]) ? shadows[1] : int(Internal));
+}
+
 // super().__getattribute__(name), object.__setattr__(o, name, v): slots of C types called by name. kOpen - 100: not one of them.
 int Recorder::slot_wrapper(PyObject* fn, PyObject** args, const int* shadows, int total) {
     constexpr int kOther = kOpen - 100;
@@ -259,7 +274,7 @@ int Recorder::slot_wrapper(PyObject* fn, PyObject** args, const int* shadows, in
         return Internal;
     }
     if (rest == 2 && is("__setitem__") && self_shadow > 0) {
-        set_item(self.get(), self_shadow, args[first], args[first + 1], shadows[first + 1]);
+        base_setitem(self.get(), self_shadow, args + first, shadows + first);
         return Internal;
     }
     if (rest == 1 && is("__getitem__")) return item(self.get(), self_shadow, args[first], shadows[first]);
@@ -296,7 +311,12 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
                 call_event(fn, Internal, args, shadows, total, kw);
                 return kOpen;
             }
-            break;
+            for (int i = 0; i < total; ++i) {   // a new container: what goes in leaves the slots
+                if (shadows[i] == Unknown) hole(args[i]);
+                else if (immutable(args[i])) use_value(args[i], shadows[i]);
+                else if (i && container(args[i])) use(args[i], shadows[i]);
+            }
+            return kOpen;
         case Policy::EFFECT: {
             bool plain = true;
             for (int i = 0; i < positional; ++i) plain = plain && (immutable(args[i]) || code_like(args[i]));
@@ -305,6 +325,10 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
             return Internal;
         }
         case Policy::LEAK: {
+            if (total == 1 && row.name == "torch._C.TensorBase.tolist" && is_tensor(args[0]) && guard_data(args[0])) {
+                use(args[0], shadows[0]);
+                return kOpen;
+            }
             bool came_out = false;   // of an earlier break: its consequence, not another one
             for (int i = 0; i < total; ++i) came_out = came_out || (shadows[i] > 0 && !is_tensor(args[i]) && foreign(shadows[i]));
             note_break(came_out ? break_foreign : break_leak, nullptr, fn);

@@ -130,6 +130,7 @@ private:
     friend struct Instructions;
     int call(Shadow&, PyObject* fn, int fn_shadow, PyObject** args, const int* shadows, int total, int positional, PyObject* kwnames);
     int c_call(Shadow&, PyObject* fn, PyObject** args, const int* shadows, int total, int positional, PyObject* kwnames);
+    void base_setitem(PyObject* self, int shadow, PyObject** key_value, const int* shadows);
     int slot_wrapper(PyObject* fn, PyObject** args, const int* shadows, int total);
     bool foreign(int source) const;          // it came out of an earlier break
     int call_target(PyObject* method, int shadow);   // a bound method is about to run through C: where its self came from

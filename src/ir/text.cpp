@@ -160,7 +160,9 @@ private:
     void outputs() {
         for (size_t i = 1; i < words_.size(); i++) {
             const size_t arrow = words_[i].find("->");
-            Output out{reference(words_[i].substr(0, arrow))};
+            const bool as_is = arrow == Word::npos && words_[i].ends_with('!');   // the memory itself
+            Output out{reference(words_[i].substr(0, as_is ? words_[i].size() - 1 : arrow))};
+            out.as_is = as_is;
             if (arrow != Word::npos) out.into = value<int>(words_[i].substr(arrow + 2));
             graph_.outputs.push_back(out);
         }
@@ -226,6 +228,7 @@ std::string print(const Graph& g) {
     for (const Output& o : g.outputs) {
         s += " %" + std::to_string(number_of[o.value->id]);
         if (o.into >= 0) s += "->" + std::to_string(o.into);
+        if (o.as_is) s += "!";
     }
     return s + "\n";
 }

@@ -38,7 +38,7 @@ Graph rebuild(const Graph& g, const Replace& replace) {
         Ref other = replace(to, n, in);
         now[n.id] = other ? other : to.make(*n.op, std::move(in), n.at, n.dtype, n.shape);
     }
-    for (const Output& o : g.outputs) to.outputs.push_back({now[o.value->id], o.into});
+    for (const Output& o : g.outputs) to.outputs.push_back({now[o.value->id], o.into, o.as_is});
     return to;
 }
 

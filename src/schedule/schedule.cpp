@@ -50,7 +50,7 @@ private:
     void make_output_buffers() {
         for (size_t k = 0; k < graph_.outputs.size(); k++) {
             const Output& o = graph_.outputs[k];
-            if (o.into >= 0) continue;
+            if (o.into >= 0 || o.as_is) continue;
             const int b = add_buffer(Buffer::Output, o.value, int(k));
             outputs_of_[o.value].push_back(b);
             output_buffer_[k] = b;
@@ -110,7 +110,10 @@ private:
     void finish_outputs() {
         for (size_t k = 0; k < graph_.outputs.size(); k++) {
             const Output& o = graph_.outputs[k];
-            program_.outputs.push_back(o.into < 0 ? output_buffer_.at(k) : into_input(o, int(k)));
+            if (o.as_is)
+                program_.outputs.push_back(memory_.at(o.value));
+            else
+                program_.outputs.push_back(o.into < 0 ? output_buffer_.at(k) : into_input(o, int(k)));
         }
     }
     int into_input(const Output& o, int k) {
