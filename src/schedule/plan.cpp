@@ -45,7 +45,8 @@ public:
     Planner(const Graph& g, const Times& t, const ScheduleOptions& o) : graph_(g), times_(t), options_(o) {}
 
     Plan run() {
-        for (const Output& o : graph_.outputs) require(o.value);
+        for (const Output& o : graph_.outputs)
+            if (!o.as_is) require(o.value);
         for (Ref call : times_.calls)
             for (Ref a : call->in)
                 if (!is_memory(a)) require(a);
