@@ -1,5 +1,5 @@
 // Kernels and compilation alone, without Python: kernel/<name> runs one executable into outputs that exist, compile/<name> goes from the
-// graph to machine code without the cache. `--benchmark_filter=kernel/softmax`; FRAMEJIT_BENCH_BIG=1 takes sizes far beyond the caches.
+// graph to machine code without the cache. `--benchmark_filter=kernel/softmax`; a first argument `big` takes sizes far beyond the caches.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
@@ -12,8 +12,6 @@
 using namespace framejit;
 
 namespace {
-
-bool big() { return std::getenv("FRAMEJIT_BENCH_BIG") != nullptr; }
 
 struct Buffers {
     std::vector<std::unique_ptr<char, decltype(&std::free)>> own;
@@ -33,15 +31,15 @@ struct Buffers {
     }
 };
 
-void kernel(benchmark::State& state, const std::string& name) {
-    const Graph g = bench::workload(name, big());
+void kernel(benchmark::State& state, const std::string& name, bool big) {
+    const Graph g = bench::workload(name, big);
     const auto x = compile(g, host_target());
     Buffers b(g);
     for (auto _ : state) run_plain(*x, b.pointers);
     state.SetBytesProcessed(int64_t(state.iterations()) * b.bytes);
 }
 void compilation(benchmark::State& state, const std::string& name) {
-    const Graph g = bench::workload(name, big());
+    const Graph g = bench::workload(name, false);
     double schedule = 0;
     size_t kernels = 1;
     for (auto _ : state) {
@@ -56,13 +54,16 @@ void compilation(benchmark::State& state, const std::string& name) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    const bool big = argc > 1 && std::string(argv[1]) == "big";
+    if (big) {
+        argv[1] = argv[0];
+        argc--, argv++;
+    }
     for (const std::string& name : bench::names()) {
-        benchmark::RegisterBenchmark(("kernel/" + name).c_str(), [name](benchmark::State& s) {
-            kernel(s, name);
-        })->Unit(benchmark::kMillisecond);
-        benchmark::RegisterBenchmark(("compile/" + name).c_str(), [name](benchmark::State& s) { compilation(s, name); })
-            ->Unit(benchmark::kMillisecond)
-            ->MinTime(0.1);
+        auto run = [name, big](benchmark::State& s) { kernel(s, name, big); };
+        benchmark::RegisterBenchmark(("kernel/" + name).c_str(), run)->Unit(benchmark::kMillisecond);
+        auto make = [name](benchmark::State& s) { compilation(s, name); };
+        benchmark::RegisterBenchmark(("compile/" + name).c_str(), make)->Unit(benchmark::kMillisecond)->MinTime(0.1);
     }
     benchmark::Initialize(&argc, argv);
     benchmark::RunSpecifiedBenchmarks();

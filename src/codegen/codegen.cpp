@@ -54,7 +54,8 @@ void fill_constants(ConstantTable& table, llvm::LLVMContext& c) {
 
 std::vector<std::shared_ptr<MachineCode>> compile_batch(std::span<const Kernel* const> kernels, const Target& target,
                                                         std::string_view name) {
-    llvm::LLVMContext context;
+    auto owner = std::make_unique<llvm::LLVMContext>();
+    llvm::LLVMContext& context = *owner;
     auto module = std::make_unique<llvm::Module>("framejit", context);
     ConstantTable table;
     table.global = new llvm::GlobalVariable(*module, llvm::ArrayType::get(llvm::Type::getInt64Ty(context), ConstantTable::kMost), true,
@@ -62,7 +63,7 @@ std::vector<std::shared_ptr<MachineCode>> compile_batch(std::span<const Kernel* 
     const Features features = features_of(target);
     for (size_t i = 0; i < kernels.size(); i++) Function(*module, *kernels[i], features, table).emit("k" + std::to_string(i));
     fill_constants(table, context);
-    const auto loaded = LoadedModule::load(std::move(module), target.cpu, name);
+    const auto loaded = LoadedModule::load(std::move(module), std::move(owner), target.cpu, name);
     std::vector<std::shared_ptr<MachineCode>> codes;
     for (size_t i = 0; i < kernels.size(); i++) {
         auto code = std::make_shared<MachineCode>();

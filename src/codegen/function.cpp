@@ -4,7 +4,7 @@ namespace framejit {
 using llvm::Value;
 
 namespace {
-constexpr int kLongBody = 80;        // ops: above, no copy of the body is worth its compile time
+constexpr int kLongBody = 80;       // ops: above, no copy of the body is worth its compile time
 constexpr double kDeepChain = 0.5;  // ns along one dependent path: above, one vector in flight leaves the ports idle
 int64_t scratch_row(const Kernel& k, int expr) { return (k.extent[kLane] * size_of(k.exprs[expr].dtype) + 127) / 64 * 64; }
 

@@ -11,6 +11,8 @@
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/CommandLine.h>
+#include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/TargetParser/Host.h>
@@ -31,7 +33,12 @@ void initialize() {
     static std::once_flag once;
     std::call_once(once, [] {
         llvm::InitializeNativeTarget();
+        // LLVM ends the process where it cannot go on; here that is one graph which stays eager.
+        llvm::install_fatal_error_handler([](void*, const char* reason, bool) { throw GraphError("LLVM: " + std::string(reason)); });
         llvm::InitializeNativeTargetAsmPrinter();
+        // Loop strength reduction finds nothing to do (addresses are made outside of the loops) and takes a fifth of the time.
+        auto* off = static_cast<llvm::cl::opt<bool>*>(llvm::cl::getRegisteredOptions().lookup("disable-lsr"));
+        if (off) off->setValue(true);
     });
 }
 
@@ -89,6 +96,19 @@ Machines& machines() {
     return *all;
 }
 
+// After a fatal error nothing of LLVM's half-done work may be touched: it is leaked, module and machine included.
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> emit(std::unique_ptr<llvm::Module>& m, std::unique_ptr<llvm::LLVMContext>& context,
+                                                         std::unique_ptr<llvm::TargetMachine>& machine) {
+    try {
+        return llvm::orc::SimpleCompiler(*machine)(*m);
+    } catch (...) {
+        m.release();
+        context.release();
+        machine.release();
+        throw;
+    }
+}
+
 void dump_assembly(llvm::Module& m, llvm::TargetMachine& machine, std::string_view name) {
     llvm::SmallString<0> text;
     llvm::raw_svector_ostream out(text);
@@ -105,7 +125,8 @@ LoadedModule::~LoadedModule() {
     if (library_) llvm::consumeError(linker().getExecutionSession().removeJITDylib(*library_));
 }
 
-std::shared_ptr<LoadedModule> LoadedModule::load(std::unique_ptr<llvm::Module> module, const std::string& cpu, std::string_view name) {
+std::shared_ptr<LoadedModule> LoadedModule::load(std::unique_ptr<llvm::Module> module, std::unique_ptr<llvm::LLVMContext> context,
+                                                 const std::string& cpu, std::string_view name) {
     auto machine = machines().take(cpu);
     module->setDataLayout(machine->createDataLayout());
     module->setTargetTriple(machine->getTargetTriple().str());
@@ -121,7 +142,7 @@ std::shared_ptr<LoadedModule> LoadedModule::load(std::unique_ptr<llvm::Module> m
         if (llvm::verifyModule(*module, &out)) throw GraphError("invalid LLVM IR: " + problem);
     }
     if (dump_on(DumpStage::assembly)) dump_assembly(*module, *machine, name);
-    auto object = llvm::orc::SimpleCompiler(*machine)(*module);
+    auto object = emit(module, context, machine);
     if (!object) fail("code generation", object.takeError());
     module.reset();
     machines().give_back(cpu, std::move(machine));

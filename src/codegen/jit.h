@@ -13,8 +13,9 @@ namespace framejit {
 
 class LoadedModule {
 public:
-    // The module's context may be destroyed afterwards. `cpu`: Target::cpu.
-    static std::shared_ptr<LoadedModule> load(std::unique_ptr<llvm::Module>, const std::string& cpu, std::string_view name);
+    // `cpu`: Target::cpu.
+    static std::shared_ptr<LoadedModule> load(std::unique_ptr<llvm::Module>, std::unique_ptr<llvm::LLVMContext>, const std::string& cpu,
+                                              std::string_view name);
     ~LoadedModule();
     LoadedModule(const LoadedModule&) = delete;
     LoadedModule& operator=(const LoadedModule&) = delete;

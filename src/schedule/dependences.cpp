@@ -51,6 +51,24 @@ std::vector<int> Dependences::needs_of_call(int call) const {
     return needs;
 }
 
+// Operands have lower ids. So nothing needs an actor all of whose values come before its first one; except that a call waits for the
+// readers of what it overwrites, whatever their ids.
+bool Dependences::may_need(int actor, int to) const {
+    return mutation_ || last_id(actor) > first_id(to);
+}
+int Dependences::first_id(int actor) const {
+    if (actor >= kCall) return times_.calls[size_t(actor - kCall)]->id;
+    int id = Times::kNever;
+    for (Ref r : groups_[size_t(actor)]->roots) id = std::min(id, r->id);
+    return id;
+}
+int Dependences::last_id(int actor) const {
+    if (actor >= kCall) return times_.calls[size_t(actor - kCall)]->id;
+    int id = -1;
+    for (Ref r : groups_[size_t(actor)]->roots) id = std::max(id, r->id);
+    return id;
+}
+
 bool Dependences::path_through_another(int from, int to) const {
     std::unordered_set<int> seen{from};
     std::vector<int> work;
@@ -58,10 +76,11 @@ bool Dependences::path_through_another(int from, int to) const {
         for (int need : actor >= kCall ? needs_of_call(actor - kCall) : needs_of_group(actor)) {
             if (actor == from && need == to) continue;
             if (need == to) return true;
-            if (seen.insert(need).second) work.push_back(need);
+            if (may_need(need, to) && seen.insert(need).second) work.push_back(need);
         }
         return false;
     };
+    if (!may_need(from, to)) return false;
     if (visit(from)) return true;
     while (!work.empty()) {
         const int actor = work.back();

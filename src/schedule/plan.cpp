@@ -45,7 +45,8 @@ public:
     Planner(const Graph& g, const Times& t, const ScheduleOptions& o) : graph_(g), times_(t), options_(o) {}
 
     Plan run() {
-        for (const Output& o : graph_.outputs) require(o.value);
+        for (const Output& o : graph_.outputs)
+            if (!o.as_is) require(o.value);
         for (Ref call : times_.calls)
             for (Ref a : call->in)
                 if (!is_memory(a)) require(a);
@@ -141,11 +142,13 @@ private:
         if ((ka.kind == Kernel::Split) != (kb.kind == Kernel::Split)) return false;
         if (int(a.lowered.visited.size() + b.lowered.visited.size()) > options_.max_nodes) return false;
         if (int(ka.loads.size() + kb.loads.size() + ka.stores.size() + kb.stores.size()) > options_.max_streams * 2) return false;
-        if (deps.path_through_another(into, from) || deps.path_through_another(from, into)) return false;
         std::vector<Ref> roots = a.roots;
         roots.insert(roots.end(), b.roots.begin(), b.roots.end());
+        const auto serves = [&](const Space& s) { return fits(a, s) && fits(b, s); };
+        if (!serves(a.lowered.space) && !serves(b.lowered.space)) return false;
+        if (deps.path_through_another(into, from) || deps.path_through_another(from, into)) return false;
         for (const Space* space : {&a.lowered.space, &b.lowered.space}) {
-            if (!fits(a, *space) || !fits(b, *space)) continue;
+            if (!serves(*space)) continue;
             Lowered l = lower(roots, *space, cuts_, options_);
             if (!acceptable(l, a.lowered, b.lowered)) continue;
             a = {std::move(roots), std::move(l)};

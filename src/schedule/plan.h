@@ -44,6 +44,9 @@ public:
 
 private:
     void claim(int number);
+    bool may_need(int actor, int to) const;
+    int first_id(int actor) const;
+    int last_id(int actor) const;
     const Times& times_;
     const Cuts& cuts_;
     std::vector<const Group*> groups_;

@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(complex_numbers_are_moved) {
             for (size_t c = 0; c < 7; c++) BOOST_TEST(std::memcmp(&to[(r * 7 + c) * size], &from[(c * 5 + r) * size], size) == 0);
     }
 }
-BOOST_AUTO_TEST_CASE(concatenation_and_padding) {   // as windows that are selected, along the lanes and across them
+BOOST_AUTO_TEST_CASE(concatenation_and_padding) {  // as windows that are selected, along the lanes and across them
     for (int64_t dim : {0, 1}) {
         Graph g;
         Ref x = in(g, {13, 21}), y = in(g, {13, 21});
@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(same_bits_for_any_number_of_threads) {
     Ref x = in(g, {300000});
     g.outputs = {{g.op("sum", {x}, {{0}, {}})}, {g.op("sum", {g.op("view", {x}, {{3000, 100}, {}})}, {{0}, {}})}};
     const auto e = compile(g, host_target());
-    std::vector<std::vector<char>> first;
+    std::vector<test::Guarded> first;
     for (int threads : {1, 2, 5, 16}) {
         test::Memory m = test::random_memory(g, 2);
         run_plain(*e, m.pointers, test::run_in_pieces, threads);
@@ -164,6 +164,13 @@ BOOST_AUTO_TEST_CASE(compiles_in_several_threads) {
         });
     for (auto& t : threads) t.join();
     for (const std::string& p : problems) BOOST_TEST(p == "");
+}
+BOOST_AUTO_TEST_CASE(what_llvm_cannot_do_is_an_error) {
+    Graph g;  // AVX-512 instructions for a machine without them
+    g.outputs = {{g.op("exp", {in(g, {64})})}};
+    const Target wrong{.cpu = "haswell|", .width = 16, .avx512 = true};
+    BOOST_CHECK_THROW(compile(g, wrong), GraphError);
+    check(g);  // and the compiler goes on working
 }
 BOOST_AUTO_TEST_CASE(equal_kernels_share_machine_code) {
     auto one = [](const char* name) {

@@ -53,6 +53,25 @@ BOOST_AUTO_TEST_CASE(f64_samples) { check_samples(DType::f64); }
 BOOST_AUTO_TEST_CASE(i32_samples) { check_samples(DType::i32); }
 BOOST_AUTO_TEST_CASE(i64_samples) { check_samples(DType::i64); }
 BOOST_AUTO_TEST_CASE(u8_samples) { check_samples(DType::u8); }
+BOOST_AUTO_TEST_CASE(gradients) {
+    for (DType dtype : {DType::f32, DType::bf16})
+        for (const OpDef* op : all_ops())
+            for (const Sample& s : op->samples.fn()) {
+                if (!op->vjp) continue;
+                BOOST_TEST_CHECKPOINT(op->name << " " << name_of(dtype));
+                try {
+                    Graph g = sample_graph(*op, s, dtype);
+                    Ref out = g.outputs[0].value;
+                    if (!is_float(out->dtype)) continue;
+                    Ref dy = g.input(out->dtype, out->shape, contiguous_strides(out->shape));
+                    for (Ref grad : op->vjp(g, *out, out->in, out, dy))
+                        if (grad) g.outputs.push_back({grad});
+                    BOOST_TEST(test::difference(g, host_target(), 7, s.lo, s.hi) == "", op->name << " " << print(g));
+                } catch (const GraphError&) {   // this op does not take this dtype
+                    BOOST_TEST((dtype != DType::f32 || s.in.empty() || s.in[0].first != DType::f32));
+                }
+            }
+}
 // Also on machines that cannot run it: the code of both targets is selected and linked.
 BOOST_AUTO_TEST_CASE(compiles_for_avx512) {
     for (const char* cpu : {"skylake-avx512|", "sapphirerapids|+avx512bf16"})

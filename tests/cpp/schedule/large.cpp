@@ -56,6 +56,36 @@ BOOST_AUTO_TEST_CASE(many_layers) {
     BOOST_TEST(ms < 1000);
 }
 
+BOOST_AUTO_TEST_CASE(many_calls) {
+    Graph g;   // 100 transformer layers: norms, matrix products as extern calls, activations, residuals, one table that all layers read
+    const Shape s{16, 64};
+    const Window w{s, {64, 1}, 0};
+    auto call = [&](Ref x) {
+        ExternCall c{.id = 0, .name = "mm", .args = {w}, .results = {w}, .dtypes = {DType::f32}};
+        return g.result(g.extern_call(c, {x}), 0);
+    };
+    Ref x = g.input(DType::f32, s, {64, 1});
+    Ref table = g.op("sin", {g.op("mul", {g.input(DType::f32, s, {64, 1}), g.scalar(3, DType::f32)})});
+    for (int i = 0; i < 100; i++) {
+        Ref n = g.op("layer_norm", {x}, {{}, {1e-5}});
+        Ref q = g.op("mul", {call(n), table}), k = g.op("mul", {call(n), table}), v = call(n);
+        Ref a = call(g.op("mul", {g.op("softmax", {g.op("add", {q, k})}, {{1}, {}}), v}));
+        x = g.op("add", {x, a});
+        Ref h = g.op("gelu", {call(g.op("layer_norm", {x}, {{}, {1e-5}}))});
+        x = g.op("add", {x, call(h)});
+    }
+    g.outputs.push_back({x});
+    const Graph basic = decompose(g);
+    Program p;
+    const double ms = schedule_ms(basic, &p);
+    size_t launches = 0;
+    for (const Step& step : p.steps) launches += step.launch.kernel != nullptr;
+    BOOST_TEST_MESSAGE("100 layers, " << basic.nodes.size() << " nodes: " << ms << " ms, " << launches << " launches of " << p.kernels.size() << " kernels");
+    BOOST_TEST(ms < 1000);
+    BOOST_TEST(p.kernels.size() < 20);
+    BOOST_TEST(launches <= 520u);
+}
+
 BOOST_AUTO_TEST_CASE(many_streams) {
     Graph g;  // a sum of 60 tensors
     Ref sum = g.input(DType::f32, {1000}, {1});

@@ -58,7 +58,11 @@ private:
 
     void add_op() {
         Ref x = any();
-        switch (pick(10)) {
+        switch (pick(14)) {
+        case 10: return expand(x);
+        case 11: return index(x);
+        case 12: return place(x);
+        case 13: return best(x);
         case 0:
         case 1: return unary(x);
         case 2:
@@ -118,12 +122,44 @@ private:
                 }
         keep(graph_.op("view", {x}, {s, {}}));
     }
+    void expand(Ref x) {
+        Shape s = x->shape;
+        for (int64_t& n : s)
+            if (n == 1 && pick(2)) n = extent();
+        if (pick(3) == 0) s.insert(s.begin(), 1 + pick(4));
+        if (numel(s) > 50000) return unary(x);
+        keep(graph_.op("expand", {x}, {s, {}}));
+    }
+    void index(Ref x) {  // rows picked by a computed index, negative ones included
+        if (x->shape.empty()) return unary(x);
+        const int64_t dim = pick(int(x->shape.size())), extent = x->shape[size_t(dim)];
+        const Shape shape = pick(2) ? Shape{int64_t(1 + pick(9))} : Shape{int64_t(1 + pick(3)), int64_t(1 + pick(3))};
+        Ref i = graph_.op("view", {graph_.make(op_iota, {}, {{-1, 1}, {}}, DType::i64, {numel(shape)})}, {shape, {}});
+        i = graph_.op("mod", {i, graph_.integer(extent, DType::i64)});
+        Ref y = graph_.op("index", {x, i}, {{dim}, {}});
+        if (numel(y->shape) < 50000) keep(y);
+    }
+    void place(Ref x) {  // as in cat and pad: outside of the window another value is selected
+        if (x->shape.empty()) return unary(x);
+        const int64_t dim = pick(int(x->shape.size())), n = x->shape[size_t(dim)], start = pick(5), length = start + n + pick(4);
+        Shape along(x->shape.size(), 1);
+        along[size_t(dim)] = length;
+        Ref at = graph_.op("view", {graph_.make(op_iota, {}, {{0, 1}, {}}, DType::i64, {length})}, {along, {}});
+        Ref in = graph_.op("bit_and", {graph_.op("ge", {at, graph_.integer(start, DType::i64)}),
+                                       graph_.op("lt", {at, graph_.integer(start + n, DType::i64)})});
+        keep(graph_.op("where", {in, graph_.op("window", {x}, {{dim, start, length, 1}, {}}), graph_.scalar(0.25, DType::f32)}));
+    }
+    void best(Ref x) {
+        if (x->shape.empty()) return unary(x);
+        keep(as_f32(graph_.op(pick(2) ? "argmax" : "argmin", {x}, {{pick(int(x->shape.size()))}, {}})));
+    }
     void slice(Ref x) {
         if (x->shape.empty()) return unary(x);
         const int64_t d = pick(int(x->shape.size())), n = x->shape[size_t(d)];
         const int64_t step = pick(4) ? 1 : 2, length = std::max<int64_t>(1, (n / step) - pick(3));
         if ((length - 1) * step >= n) return unary(x);
         const int64_t start = n - 1 - (length - 1) * step;
+        if (pick(3) == 0) return keep(graph_.op("slice", {x}, {{d, n - 1, length, -step}, {}}));
         keep(graph_.op("slice", {x}, {{d, start, length, step}, {}}));
     }
 

@@ -1,5 +1,8 @@
 #include "tests/cpp/support/run.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -9,6 +12,24 @@
 #include "src/passes/passes.h"
 
 namespace framejit::test {
+
+Guarded::Guarded(size_t bytes, char fill) : size_(bytes) {
+    const size_t page = size_t(sysconf(_SC_PAGESIZE)), used = (bytes + page - 1) / page * page;
+    length_ = used + page;
+    mapped_ = mmap(nullptr, length_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped_ == MAP_FAILED) throw std::bad_alloc();
+    mprotect(static_cast<char*>(mapped_) + used, page, PROT_NONE);
+    data_ = static_cast<char*>(mapped_) + used - bytes;
+    std::memset(data_, fill, bytes);
+}
+Guarded::Guarded(const Guarded& o) : Guarded(o.size_, 0) {
+    if (size_) std::memcpy(data_, o.data_, size_);
+}
+Guarded::~Guarded() {
+    if (mapped_) munmap(mapped_, length_);
+}
+bool Guarded::operator==(const Guarded& o) const { return size_ == o.size_ && (size_ == 0 || std::memcmp(data_, o.data_, size_) == 0); }
+
 namespace {
 
 int64_t reach(const Shape& shape, const Shape& strides) {  // elements from the first to behind the last
@@ -43,7 +64,7 @@ Memory random_memory(const Graph& g, uint64_t seed, double lo, double hi) {
     for (const Node& n : g.nodes) {
         if (n.op != &op_input) continue;
         const int64_t count = reach(n.shape, Shape(n.at.i.begin() + 1, n.at.i.end()));
-        std::vector<char> buffer(size_t(count * size_of(n.dtype)) + 1);
+        Guarded buffer(size_t(count * size_of(n.dtype)), 0);
         for (int64_t i = 0; i < count; i++) {
             const double v = real(random);
             const Val x =
@@ -56,7 +77,7 @@ Memory random_memory(const Graph& g, uint64_t seed, double lo, double hi) {
     m.buffers.resize(size_t(g.inputs));
     for (const Output& o : g.outputs) {
         const int64_t bytes = numel(o.value->shape) * size_of(o.value->dtype);
-        m.buffers.emplace_back(size_t(bytes) + 1, char(0x5a));
+        m.buffers.emplace_back(size_t(bytes), char(0x5a));
     }
     for (auto& b : m.buffers) m.pointers.push_back(b.data());
     for (size_t k = 0; k < g.outputs.size(); k++)

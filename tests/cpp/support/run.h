@@ -1,6 +1,7 @@
 // Runs a graph with the reference interpreter and as machine code on the same random memory, and compares every output.
 #pragma once
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framejit/api.h"
@@ -8,9 +9,36 @@
 
 namespace framejit::test {
 
+// Bytes that end where unmapped memory begins: a kernel that reaches too far dies.
+class Guarded {
+public:
+    Guarded() = default;
+    Guarded(size_t bytes, char fill);
+    Guarded(const Guarded&);
+    Guarded(Guarded&& o) noexcept { swap(o); }
+    Guarded& operator=(Guarded o) noexcept {
+        swap(o);
+        return *this;
+    }
+    ~Guarded();
+    char* data() const { return data_; }
+    size_t size() const { return size_; }
+    bool operator==(const Guarded&) const;
+
+private:
+    void swap(Guarded& o) noexcept {
+        std::swap(mapped_, o.mapped_);
+        std::swap(length_, o.length_);
+        std::swap(data_, o.data_);
+        std::swap(size_, o.size_);
+    }
+    void* mapped_ = nullptr;
+    size_t length_ = 0, size_ = 0;
+    char* data_ = nullptr;
+};
 // Memory of inputs and outputs of a graph; strided inputs have room for what they reach.
 struct Memory {
-    std::vector<std::vector<char>> buffers;
+    std::vector<Guarded> buffers;
     std::vector<void*> pointers;
 };
 Memory random_memory(const Graph&, uint64_t seed, double lo = -3, double hi = 3);
