@@ -4,6 +4,7 @@
 #include "plugin/interpret/watcher.h"
 #include "plugin/options.h"
 #include "plugin/replay/program.h"
+#include "plugin/replay/tools.h"
 #include "plugin/torch/add_torch.h"
 
 namespace framejit {
@@ -11,7 +12,7 @@ namespace {
 
 using AddPart = int (*)(PyObject*);
 constexpr AddPart kParts[] = {
-    add_options, add_interpreter, add_torch, add_guard, add_callable, add_replay,
+    add_options, add_interpreter, add_torch, add_guard, add_callable, add_replay, add_tools,
 };
 
 PyModuleDef definition = {

@@ -304,7 +304,12 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
             else call_event(fn, Internal, args, shadows, total, kw);
             return Internal;
         }
-        case Policy::LEAK: note_break(break_leak, nullptr, fn); return kOpen;
+        case Policy::LEAK: {
+            bool came_out = false;   // of an earlier break: its consequence, not another one
+            for (int i = 0; i < total; ++i) came_out = came_out || (shadows[i] > 0 && !is_tensor(args[i]) && foreign(shadows[i]));
+            note_break(came_out ? break_foreign : break_leak, nullptr, fn);
+            return kOpen;
+        }
         case Policy::IMPURE: note_break(break_impure_call, nullptr, fn); return kOpen;
         case Policy::UNKNOWN:
             if (Py_IS_TYPE(fn, &PyMethod_Type) || !strcmp(Py_TYPE(fn)->tp_name, "functools._lru_cache_wrapper") || !strcmp(Py_TYPE(fn)->tp_name, "functools.partial") ||
@@ -337,7 +342,7 @@ int Recorder::call(Shadow& sh, PyObject* fn, int fn_shadow, PyObject** args, con
     if (PyMethod_Check(fn)) {
         target = PyMethod_GET_FUNCTION(fn);
         self = PyMethod_GET_SELF(fn);
-        self_shadow = fn_shadow > 0 ? known_source(sources.child(SourceKind::MethodSelf, fn_shadow), self) : lookup(self, true);
+        self_shadow = call_target(fn, fn_shadow);
     } else if (!PyFunction_Check(fn) && !PyCFunction_Check(fn) && !PyType_Check(fn) && (Py_TYPE(fn)->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
         static PyObject* dunder_call = PyUnicode_InternFromString("__call__");
         PyObject* how = _PyType_Lookup(Py_TYPE(fn), dunder_call);

@@ -115,8 +115,12 @@ void Recorder::note_op(PyObject* overload, PyObject* args, PyObject* kwargs, PyO
     op.args = with_placeholders(args, op.tensors);
     if (kwargs) op.kwargs = with_placeholders(kwargs, op.tensors);
     lifting_ = false;
+    if (grad_enabled())
+        for (int t : op.tensors)
+            if (tensors[t].spec.requires_grad) fail("gradients: operators on tensors that require grad stay eager until training is supported");
     size_t known = tensors.size();
     flatten_results(result, op.results);
+    take_scalar(op);
     op.code = now ? code_of(now) : nullptr;
     op.unit = now ? unit_of(now) : 0;
     int k = 0;
@@ -127,7 +131,6 @@ void Recorder::note_op(PyObject* overload, PyObject* args, PyObject* kwargs, PyO
                 tensors[i].op = int(ops.size());
                 tensors[i].result = k;
                 tensors[i].storage = storage_number(view_of(o).storage, &op.tensors);
-                if (tensors[i].spec.requires_grad) fail("gradients: operators on tensors that require grad stay eager until training is supported");
             }
             ++k;
         } else if (PyTuple_Check(o) || PyList_Check(o))
@@ -137,6 +140,22 @@ void Recorder::note_op(PyObject* overload, PyObject* args, PyObject* kwargs, PyO
     values(values, result);
     if (schema->data_dependent) return note_break(break_dynamic_shape);
     ops.push_back(std::move(op));
+}
+
+// The number that Python combined with a tensor, as the operator's second argument: an input of the graph. Only where the conversion to the
+// tensor's type is the operator's own (float32 and float64), so that the result stays eager's.
+void Recorder::take_scalar(OpRow& op) {
+    if (!scalar_ || op.tensors.size() != 1 || op.results.size() > 1 || PyTuple_GET_SIZE(op.args.get()) < 2) return;
+    static const char* const allowed[] = {"aten::add.Tensor", "aten::sub.Tensor", "aten::mul.Tensor", "aten::div.Tensor"};
+    bool known = false;
+    for (const char* a : allowed) known = known || op.schema->name == a;
+    DType d = tensors[op.tensors[0]].spec.dtype;
+    PyObject* v = PyTuple_GET_ITEM(op.args.get(), 1);
+    if (!known || (d != DType::f32 && d != DType::f64) || Py_TYPE(v) != Py_TYPE(scalar_.get()) || !is_placeholder(PyTuple_GET_ITEM(op.args.get(), 0), nullptr)) return;
+    if (PyObject_RichCompareBool(v, scalar_.get(), Py_EQ) != 1) return PyErr_Clear();
+    op.scalar = scalar_shadow_;
+    op.scalar_is_float = PyFloat_CheckExact(v);
+    scalar_ = {};
 }
 
 // Only integer inputs, a few operators without effects, a small value.

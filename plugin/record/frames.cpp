@@ -219,7 +219,7 @@ void Recorder::leave(Shadow* sh, Frame* f, PyObject* result, int depth, bool yie
     now = caller_of(f);
 }
 void Recorder::unwound(Shadow& sh, Frame* f, int depth) {
-    for (int i = std::max(locals_count(code_of(f)), depth - 2); i < depth; ++i) sh.s[i] = Internal;
+    for (int i = std::max(locals_count(code_of(f)), depth - 2); i < depth; ++i) sh.s[i] = lookup(slots_of(f)[i], false);
     now = f;
 }
 

@@ -121,9 +121,18 @@ struct Instructions {
             sh.result = kind;
             return;
         }
+        if (native(sp[-2], s[-2]) || native(sp[-1], s[-1])) return;
+        bool left = is_tensor(sp[-2]), right = is_tensor(sp[-1]);
+        if (left != right && r.defer_scalar(left ? sp[-1] : sp[-2], left ? s[-1] : s[-2])) return r.use(left ? sp[-2] : sp[-1], left ? s[-2] : s[-1]);
         r.use(sp[-2], s[-2]);
         r.use(sp[-1], s[-1]);
         if (in.arg >= 13 && s[-2] > 0 && (PyList_Check(sp[-2]) || PyDict_Check(sp[-2]) || PyAnySet_Check(sp[-2]))) extend_in_place();
+    }
+    // An object of C code from outside (a numpy array): what is computed from it has no guard.
+    bool native(PyObject* v, int shadow) {
+        if (shadow <= 0 || immutable(v) || container(v) || is_tensor(v) || code_like(v) || plain_c_value(v) || (Py_TYPE(v)->tp_flags & Py_TPFLAGS_HEAPTYPE)) return false;
+        r.note_break(r.foreign(shadow) ? break_foreign : break_opaque_object, v);
+        return true;
     }
     void extend_in_place() {   // `+=` and `|=` on a container from outside change it
         r.mutating(sp[-2], s[-2], false);
@@ -266,7 +275,20 @@ void Instructions::run() {
         case Op::UnaryPositive: unary(1); break;
         case Op::UnaryInvert: unary(2); break;
         case Op::UnaryNot: unary(3); break;
-        case Op::FormatValue: r.use(sp[-1], s[-1]); break;
+        case Op::FormatValue:
+            r.use(sp[-1], s[-1]);
+            if (in.arg & 4) r.use(sp[-2], s[-2]);   // value and format specification
+            break;
+        case Op::PushExcInfo: sh.result = s[-1]; break;
+        case Op::WithExceptStart: if (PyMethod_Check(sp[-4])) r.call_target(sp[-4], s[-4]); break;
+        case Op::CheckExcMatch:
+            r.use_type(sp[-2], s[-2]);
+            r.use(sp[-1], s[-1]);
+            break;
+        case Op::MatchMapping: case Op::MatchSequence: r.use_type(sp[-1], s[-1]); break;
+        case Op::MatchKeys: r.use(sp[-2], s[-2]); break;
+        case Op::MatchClass: if (s[-3] > 0) r.note_break(break_unknown_value, sp[-3]); break;
+        case Op::GetAwaitable: case Op::GetAiter: case Op::GetAnext: if (s[-1] > 0) r.note_break(break_iterator, sp[-1]); break;
         case Op::GetLen: if (container(sp[-1])) r.length(sp[-1], s[-1]); else r.use(sp[-1], s[-1]); break;
         case Op::PopJumpIfFalse: case Op::PopJumpIfTrue: case Op::JumpIfFalseOrPop: case Op::JumpIfTrueOrPop: branch(); break;
         case Op::PopJumpIfNone: case Op::PopJumpIfNotNone:
@@ -355,6 +377,7 @@ void Recorder::after(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
         case Op::UnpackSequence: for (int i = 1; i <= in.arg; ++i) s[-i] = lookup(sp[-i], true); break;
         case Op::UnpackEx: for (int i = 1; i <= 1 + (in.arg & 255) + (in.arg >> 8); ++i) s[-i] = lookup(sp[-i], true); break;
         case Op::BinaryOp: case Op::CompareOp: case Op::UnaryNegative: case Op::UnaryInvert: case Op::UnaryPositive: case Op::UnaryNot:
+            settle_scalar();
             s[-1] = settle(sh.result);
             break;
         case Op::BuildTuple: case Op::BuildList: case Op::BuildSet: case Op::BuildMap: case Op::BuildConstKeyMap: case Op::MakeFunction: case Op::ListToTuple:
@@ -368,7 +391,17 @@ void Recorder::after(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
             break;
         case Op::MatchKeys: case Op::MatchClass: s[-1] = lookup(top, false); break;
         case Op::BeforeWith: s[-1] = value_of(top); s[-2] = Internal; break;
-        case Op::WithExceptStart: case Op::PushExcInfo: s[-1] = Internal; break;
+        case Op::WithExceptStart: s[-1] = lookup(top, false); break;
+        case Op::PushExcInfo:
+            s[-1] = sh.result > 0 ? sh.result : int(Internal);
+            s[-2] = Internal;
+            break;
+        case Op::CopyFreeVars: {
+            int n = locals_count(code_of(f)), first = n - free_vars_count(code_of(f));
+            for (int i = first; i < n && sh.function > 0; ++i)
+                if (slots[i]) sh.s[i] = known_source(sources.child(SourceKind::ClosureCell, sh.function, nullptr, i - first), slots[i]);
+            break;
+        }
         default: break;
     }
 }

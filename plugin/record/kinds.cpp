@@ -17,11 +17,16 @@ bool plain_c_value(PyObject* o) {
         if (!strcmp(n + 6, k)) return true;
     return false;
 }
+// Overloads and packets live for ever and are made on first use, by torch's own Python.
+static bool torch_operator(PyObject* o) {
+    const char* n = Py_TYPE(o)->tp_name;
+    return n[0] == 'O' ? !strcmp(n, "OpOverload") || !strcmp(n, "OpOverloadPacket") : n[0] == '_' && (!strcmp(n, "_OpNamespace") || !strcmp(n, "_Ops"));
+}
 bool code_like(PyObject* o) {
     return PyType_Check(o) || PyFunction_Check(o) || PyCFunction_Check(o) || PyModule_Check(o) || PyCode_Check(o) ||
            Py_IS_TYPE(o, &PyMethodDescr_Type) || Py_IS_TYPE(o, &PyWrapperDescr_Type) || Py_IS_TYPE(o, &PyGetSetDescr_Type) ||
            Py_IS_TYPE(o, &PyProperty_Type) || Py_IS_TYPE(o, &PyClassMethodDescr_Type) || Py_IS_TYPE(o, &PyMemberDescr_Type) ||
-           Py_IS_TYPE(o, &PyStaticMethod_Type) || Py_IS_TYPE(o, &PyClassMethod_Type);
+           Py_IS_TYPE(o, &PyStaticMethod_Type) || Py_IS_TYPE(o, &PyClassMethod_Type) || torch_operator(o);
 }
 bool container(PyObject* o) { return PyDict_Check(o) || PyList_Check(o) || PyTuple_Check(o) || PyAnySet_Check(o); }
 bool number(PyObject* o) { return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o); }

@@ -31,6 +31,8 @@ struct OpRow {
     PyRef overload, args, kwargs;   // placeholders hold tensor row numbers
     std::vector<int> tensors;       // rows of the tensor arguments, in order of the placeholders
     std::vector<int> results;       // rows, flattened; -1: None
+    int scalar = 0;                 // source of positional argument 1, a Python number that is an input of the graph; 0: none
+    bool scalar_is_float = false;
     PyCodeObject* code;       // borrowed: user line for messages
     int unit;
 };

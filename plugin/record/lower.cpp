@@ -246,6 +246,20 @@ private:
         PyErr_Clear();
         return {v};
     }
+    // A Python number as an input; the operator converts it to its tensor's type.
+    Ref scalar_input(const OpRow& op) {
+        Ref& input = scalars_[op.scalar];
+        if (!input) {
+            out_.inputs.push_back(~op.scalar);
+            input = out_.graph.input(op.scalar_is_float ? DType::f64 : DType::i64, {}, {});
+        }
+        DType d = row(op.tensors[0]).spec.dtype;
+        if (input->dtype == d) return input;
+        Attrs at;
+        at.i = {int64_t(d)};
+        return out_.graph.op("cast", {input}, at);
+    }
+    std::unordered_map<int, Ref> scalars_;
     std::vector<Arg> arguments(const OpRow& op) {
         std::vector<Ref> tensors;
         for (int t : op.tensors) tensors.push_back(value_of(t));
@@ -256,7 +270,7 @@ private:
             PyObject* v = nullptr;
             if (Py_ssize_t(i) < given) v = PyTuple_GET_ITEM(op.args.get(), i);
             else if (op.kwargs) v = PyDict_GetItemString(op.kwargs.get(), a.name.c_str());
-            args.push_back(argument(v ? v : a.default_value.get(), tensors));
+            args.push_back(i == 1 && op.scalar ? Arg{scalar_input(op)} : argument(v ? v : a.default_value.get(), tensors));
         }
         return args;
     }
@@ -338,9 +352,11 @@ private:
         }
         if (!schema.random)
             if (auto refs = apply_rule(op, schema.name)) {
+                ++out_.fused;
                 for (size_t i = 0; i < op.results.size(); ++i) own(op.results[i], (*refs)[i]);
                 return;
             }
+        if (op.scalar) return fail(op.schema->name + " with a number that changes has no rule");
         if (out_.failure.empty()) lower_extern(op, -1);
     }
     void lower_mutation(const OpRow& op, const std::vector<int>& writes) {
@@ -354,7 +370,10 @@ private:
         if (covers(row(target).spec, s) && self && !op.schema->random && computable(row(target).spec.dtype)) {
             OpRow pure = op;
             pure.results = {target};
-            if (auto refs = apply_rule(pure, functional_name(op.schema->name))) return write(target, (*refs)[0]);
+            if (auto refs = apply_rule(pure, functional_name(op.schema->name))) {
+                ++out_.fused;
+                return write(target, (*refs)[0]);
+            }
         }
         if (out_.failure.empty()) lower_extern(op, target);
     }

@@ -19,13 +19,14 @@ struct CapturedTensor {        // how the caller gets a tensor of the log after 
 };
 struct CapturedGraph {
     Graph graph;
-    std::vector<int> inputs;             // tensor rows
+    std::vector<int> inputs;             // tensor rows; negative: ~source of a Python number (0-dim float64 or int64)
     std::vector<Extern> externs;         // by ExternCall::id
     std::vector<std::string> extern_names;
     std::vector<CapturedTensor> tensors;  // one per wanted row
     std::vector<int> written;            // positions of inputs whose memory the graph changes
     std::vector<std::string> mistakes;   // rules that disagreed with the real result: our bugs, reported
     int ops = 0;                         // operators of the log that take part
+    int fused = 0;                       // of them: computed by kernels (the others are views, or run by torch)
     int random = 0;                      // of them: draw random numbers
     std::string failure;                 // not empty: the log cannot be replayed
 };

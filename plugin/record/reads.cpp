@@ -313,6 +313,27 @@ int Recorder::arithmetic(SourceKind kind, int op, PyObject* a, int sa, PyObject*
     return sources.combine(kind, left, right, op);
 }
 
+bool Recorder::foreign(int source) const {
+    while (source > 0 && sources[source].kind != SourceKind::Slot && sources[source].kind != SourceKind::Const) source = sources[source].parent;
+    return entry_unit > 0 && source > 0 && sources[source].kind == SourceKind::Slot;
+}
+int Recorder::call_target(PyObject* method, int shadow) {
+    PyObject* self = PyMethod_GET_SELF(method);
+    return shadow > 0 ? known_source(sources.child(SourceKind::MethodSelf, shadow), self) : lookup(self, true);
+}
+bool Recorder::defer_scalar(PyObject* v, int shadow) {
+    if (shadow <= 0 || !(PyFloat_CheckExact(v) || PyLong_CheckExact(v)) || PyBool_Check(v)) return false;
+    use_type(v, shadow);
+    scalar_ = PyRef::share(v);
+    scalar_shadow_ = shadow;
+    return true;
+}
+void Recorder::settle_scalar() {   // no operator took it
+    if (!scalar_) return;
+    guard(GuardKind::Value, scalar_shadow_, scalar_.get());
+    scalar_ = {};
+}
+
 // A container from outside is about to change. Afterwards its entry contents cannot be read any more, so what may matter is guarded now.
 // append_only: nothing needs to be known but the length.
 bool Recorder::mutating(PyObject* target, int shadow, bool append_only) {

@@ -131,6 +131,11 @@ private:
     int call(Shadow&, PyObject* fn, int fn_shadow, PyObject** args, const int* shadows, int total, int positional, PyObject* kwnames);
     int c_call(Shadow&, PyObject* fn, PyObject** args, const int* shadows, int total, int positional, PyObject* kwnames);
     int slot_wrapper(PyObject* fn, PyObject** args, const int* shadows, int total);
+    bool foreign(int source) const;          // it came out of an earlier break
+    int call_target(PyObject* method, int shadow);   // a bound method is about to run through C: where its self came from
+    // A number from outside that meets a tensor in this instruction: the operator that takes it gets it as an input, or it is guarded.
+    bool defer_scalar(PyObject* value, int shadow);
+    void settle_scalar();
     Operand operand(PyObject* value, int shadow);
     void set_attribute(PyObject* o, int shadow, PyObject* name, PyObject* value, int value_shadow);
     void set_item(PyObject* o, int shadow, PyObject* key, PyObject* value, int value_shadow);
@@ -150,6 +155,7 @@ private:
     // dispatch.cpp
     int storage_number(const void* address, const std::vector<int>* among);
     PyRef with_placeholders(PyObject* value, std::vector<int>& rows);
+    void take_scalar(OpRow&);
     void flatten_results(PyObject* value, std::vector<int>& rows);
 
     std::vector<std::unique_ptr<Shadow>> shadows_;   // all that were ever made
@@ -174,6 +180,8 @@ private:
         int positional = 0;
     } pending_;
     PyObject* kwnames_ = nullptr;
+    PyRef scalar_;                           // deferred, and its shadow
+    int scalar_shadow_ = Internal;
     PyObject* returned_ = nullptr;           // last value a frame returned (strong), and its shadow
     int returned_shadow_ = Internal;
     PyObject* constructing_ = nullptr;       // the type whose call is in progress

@@ -43,16 +43,7 @@ PyObject* call_region(CompiledFunction* f, PyObject* const* slots, bool* handled
     FunctionProgram& program = *program_of(f);
     Point& p = *program.entry_point();
     if (p.entries.empty() || !p.entries[0]->plan->exit.returns) return nullptr;
-    PyObject* stack[32];   // slot -1 is the function
-    std::vector<PyObject*> many;
-    PyObject** all = stack;
-    if (f->slots + 1 > 32) {
-        many.resize(f->slots + 1);
-        all = many.data();
-    }
-    all[0] = f->function;
-    std::copy(slots, slots + f->slots, all + 1);
-    Entry* e = program.find(p, all + 1);
+    Entry* e = program.find(p, slots);   // slot -1 is the function
     if (!e || !e->plan->exit.returns) return nullptr;
     PyObject* result = nullptr;
     int status = e->plan->run_returning(e->guards.values(), &result);
@@ -80,8 +71,8 @@ PyObject* call_slow(CompiledFunction* f, PyObject* callable, PyObject* const* ar
         compiled = s.compiled;
     }
     ++program.calls.total;
-    if (recorded) ++program.calls.recorded;
-    else if (compiled) ++program.calls.compiled;
+    if (compiled) ++program.calls.compiled;   // at least one region served, whatever else was recorded
+    else if (recorded) ++program.calls.recorded;
     else ++program.calls.eager;
     return result;
 }

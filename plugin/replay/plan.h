@@ -80,6 +80,7 @@ private:
     std::vector<int> wanted_rows_;
     struct { std::vector<Recipe> rows; } recipes_;
     std::vector<Event> events_;
+    bool simple_ = false;     // the common region: one tensor out, nothing else
     std::vector<std::vector<int>> event_recipes_;     // per event: target, key, value, args...
 };
 

@@ -156,7 +156,7 @@ PyObject* region_row(const Point& p, int id) {
         const TensorProgram* t = e->plan->tensors();
         ops = std::max(ops, t->captured().ops);
         if (const Executable* x = t->executable()) {
-            fused = std::max(fused, x->fused_ops);
+            fused = std::max(fused, t->captured().fused);
             kernels = std::max(kernels, x->kernels);
             externs = std::max(externs, int(x->externs.size()));
         }

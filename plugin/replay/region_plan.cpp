@@ -43,6 +43,10 @@ std::unique_ptr<RegionPlan> RegionPlan::build(Recorder& r, ExitState exit, std::
     }
     auto bind = [&](const TensorProgram& program, std::vector<int>& inputs) {
         for (int t : program.input_rows()) {
+            if (t < 0) {   // a Python number
+                inputs.push_back(source(~t));
+                continue;
+            }
             const TensorRow& row = r.tensors[t];
             if (row.source > 0) inputs.push_back(source(row.source));
             else if (row.constant) {
@@ -77,6 +81,7 @@ std::unique_ptr<RegionPlan> RegionPlan::build(Recorder& r, ExitState exit, std::
     }
     p->recipes_.rows = std::move(r.recipes.rows);
     p->events_ = std::move(r.events);
+    p->simple_ = p->events_.empty() && p->exit.slots.size() == 1 && p->recipes_.rows[p->exit.slots[0]].kind == Recipe::Tensor;
     for (Event& e : p->events_)   // what recipes say is all that is needed: let go of the recording's objects
         for (Operand* o : {&e.target, &e.key, &e.value}) o->object = {};
     for (Event& e : p->events_) e.args.clear();
@@ -300,8 +305,20 @@ struct Inputs {   // tensors for a program, from source values and constants; he
 };
 }  // namespace
 
-int RegionPlan::run(PyObject* const* values, std::vector<PyObject*>& slots) const {
+int RegionPlan::run(PyObject* const* given, std::vector<PyObject*>& slots) const {
     std::vector<PyObject*> tensors;
+    // Something else may run while the program does, and check the same guards: hold what the recipes need.
+    struct Held {
+        std::vector<PyObject*> list;
+        ~Held() {
+            for (PyObject* o : list) Py_XDECREF(o);
+        }
+    } held;
+    if (!simple_) {
+        held.list.assign(given, given + sources_.size());
+        for (PyObject* o : held.list) Py_XINCREF(o);
+    }
+    PyObject* const* values = simple_ ? given : held.list.data();
     {
         Inputs inputs(program_inputs_, values, constants_);
         if (int status = program_->run(inputs.list.data(), tensors)) return status;
@@ -313,8 +330,7 @@ int RegionPlan::run(PyObject* const* values, std::vector<PyObject*>& slots) cons
         }
     } owned{tensors};
     slots.clear();
-    // The common region: one tensor out, nothing else.
-    if (events_.empty() && exit.slots.size() == 1 && recipes_.rows[exit.slots[0]].kind == Recipe::Tensor) {
+    if (simple_) {
         slots.push_back(Py_NewRef(tensors[recipes_.rows[exit.slots[0]].id]));
         return 0;
     }

@@ -69,6 +69,7 @@ std::string RegionPlan::self_check(Recorder& r, bool& checked) const {
     std::vector<PyRef> inputs, recorded;
     std::vector<PyObject*> list;
     for (int t : g.inputs) {
+        if (t < 0) return "";   // a number: what it was is not kept
         PyObject* o = r.tensors[t].constant ? r.tensors[t].constant.get() : PyWeakref_GET_OBJECT(r.tensors[t].weak.get());
         if (o == Py_None || !matches(o, r.tensors[t].spec)) return "";
         inputs.push_back(PyRef::share(o));

@@ -2,6 +2,7 @@
 #include "plugin/replay/tell.h"
 #include <atomic>
 #include <chrono>
+#include <cstring>
 
 namespace framejit {
 
@@ -15,6 +16,12 @@ double now_ms() {
     using namespace std::chrono;
     return duration<double, std::milli>(steady_clock::now().time_since_epoch()).count();
 }
+bool makes_operators(PyCodeObject* co) {
+    if (PyUnicode_GET_LENGTH(co->co_name) < 9 || (PyUnicode_CompareWithASCIIString(co->co_name, "__getattr__") && PyUnicode_CompareWithASCIIString(co->co_name, "_get_packet"))) return false;
+    const char* file = PyUnicode_AsUTF8(co->co_filename);
+    size_t n = file ? strlen(file) : 0;
+    return n > 13 && !strcmp(file + n - 13, "torch/_ops.py");
+}
 PyObject* hook(PyThreadState* ts, Frame* f, int throwflag) {
     Session* s = session;
     if (!s) return eval_default(ts, f, throwflag);
@@ -22,6 +29,13 @@ PyObject* hook(PyThreadState* ts, Frame* f, int throwflag) {
     if (!throwflag && is_dispatch_rule_lookup(code_of(f))) {
         finish_frame_without_running(f);
         return Py_NewRef(Py_None);
+    }
+    // torch makes operator objects in Python when an operator is first dispatched: in the middle of a dispatch, and no part of the region.
+    if (active_recorder && makes_operators(code_of(f))) {
+        Recorder* r = std::exchange(active_recorder, nullptr);
+        PyObject* result = eval_default(ts, f, throwflag);
+        active_recorder = r;
+        return result;
     }
     if (!s->watches_new_frames() || traced(ts)) return eval_default(ts, f, throwflag);
     const Code* code = decode(code_of(f));
@@ -239,7 +253,7 @@ void Session::stop_recording() {
 void Session::give_up() {
     const Break b = recorder_->found;
     for (auto& [code, unit] : recorder_->chain) program_.add_site(code, unit);
-    if (b.reason != &break_iterator) program_.note(b);
+    if (b.reason != &break_iterator && b.reason != &break_foreign) program_.note(b);
     stop_recording();
     recorder_.reset();
 }

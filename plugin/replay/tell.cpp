@@ -54,7 +54,7 @@ void tell_guards(PyCodeObject* code, const Sources& sources, std::span<const Gua
     std::string text = utf8(code->co_qualname) + ": " + std::to_string(guards.size()) + " guards";
     for (const Guard& g : guards) {
         text += std::string("\n    ") + name_of(g.kind) + "  " + sources.path(g.source, local_names(code));
-        if (g.expected) text += "  " + short_repr(g.expected.get());
+        text += "  " + (g.expected ? short_repr(g.expected.get()) : std::to_string(g.n));
     }
     log_line(LogTopic::guards, text);
 }

@@ -55,6 +55,8 @@ struct TensorProgram::Memory {
     std::vector<void*> at;            // by slot
     std::vector<PyObject*> tensor;    // by slot: owned, or null
     std::vector<PyObject*> results;   // of one extern call
+    union Number { double f; int64_t i; };
+    std::vector<Number> numbers;      // inputs that are Python numbers, by slot
     ~Memory() {
         for (PyObject* t : tensor) Py_XDECREF(t);
     }
@@ -134,6 +136,14 @@ int TensorProgram::prepare(Memory& m, PyObject* const* inputs) const {
         const Slot& slot = exe.slots[s];
         if (slot.kind == Slot::Input) {
             PyObject* t = inputs[slot.position];
+            if (graph_.inputs[slot.position] < 0) {
+                if (m.numbers.empty()) m.numbers.resize(exe.slots.size());
+                if (PyFloat_Check(t)) m.numbers[s].f = PyFloat_AS_DOUBLE(t);
+                else m.numbers[s].i = PyLong_AsLongLong(t);
+                if (PyErr_Occurred()) return -1;
+                m.at[s] = &m.numbers[s];
+                continue;
+            }
             m.tensor[s] = Py_NewRef(t);
             m.at[s] = view_of(t).data;
         } else if (slot.kind == Slot::Output) {
