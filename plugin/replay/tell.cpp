@@ -61,7 +61,8 @@ void tell_guards(PyCodeObject* code, const Sources& sources, std::span<const Gua
 
 void tell_bytecode(PyCodeObject* code) {
     if (!dump_on(DumpStage::bytecode)) return;
-    static std::unordered_set<PyCodeObject*>& told = *new std::unordered_set<PyCodeObject*>;  // kept alive: an address stays one code object
+    static std::unordered_set<PyCodeObject*>& told =
+        *new std::unordered_set<PyCodeObject*>;  // kept alive: an address stays one code object
     const Code* decoded = decode(code);
     if (!decoded || !told.insert(code).second) return;
     Py_INCREF(code);
