@@ -356,6 +356,15 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
     return kOpen;
 }
 
+// C code is about to call a Python function with these: their shadows go into its parameters.
+void Recorder::expect_frame(PyObject* function, PyObject* const* args, const int* shadows, int total) {
+    pending_.function = function;
+    pending_.args.clear();
+    pending_.kwnames = nullptr;
+    pending_.positional = total;
+    for (int i = 0; i < total; ++i) pending_.args.emplace_back(args[i], shadows[i]);
+}
+
 int Recorder::call(Shadow& sh, PyObject* fn, int fn_shadow, PyObject** args, const int* shadows, int total, int positional, PyObject* kw) {
     if (fn_shadow == Unknown) hole(fn);
     if (fn_shadow > 0) {

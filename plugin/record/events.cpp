@@ -68,11 +68,16 @@ void Recorder::set_attribute(PyObject* o, int shadow, PyObject* name, PyObject* 
 void Recorder::set_item(PyObject* o, int shadow, PyObject* key, PyObject* value, int value_shadow) {
     use_type(o, shadow);
     if (!PyDict_Check(o) && !PyList_Check(o)) {
-        if (!(Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE)) note_break(break_opaque_object, o);
-        return;   // a class with its own __setitem__: a frame of the recording
+        if (!(Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE)) return note_break(break_opaque_object, o);
     }
     static PyObject* setitem = PyUnicode_InternFromString("__setitem__");
-    if (PyObject* how = _PyType_Lookup(Py_TYPE(o), setitem); how && PyFunction_Check(how)) return type_lookup(Py_TYPE(o), setitem, how), void();
+    if (PyObject* how = _PyType_Lookup(Py_TYPE(o), setitem); how && PyFunction_Check(how)) {   // a frame of the recording
+        type_lookup(Py_TYPE(o), setitem, how);
+        PyObject* args[3] = {o, key, value};
+        int shadows[3] = {shadow, Internal, value_shadow};   // the key was guarded by its use
+        return expect_frame(how, args, shadows, 3);
+    }
+    if (!PyDict_Check(o) && !PyList_Check(o)) return note_break(break_opaque_object, o);
     if (PyDict_Check(o)) added(o, shadow, key);
     else if (PyLong_CheckExact(key)) {
         length(o, shadow);

@@ -79,7 +79,11 @@ struct Instructions {
         r.use_type(o, s[-1]);
         PyObject* how = _PyType_Lookup(Py_TYPE(o), setattr);
         r.type_lookup(Py_TYPE(o), setattr, how);
-        if (how && PyFunction_Check(how)) return;   // a __setattr__ in Python, which is recorded
+        if (how && PyFunction_Check(how)) {   // a __setattr__ in Python is a frame of the recording
+            PyObject* args[3] = {o, name, v};
+            int shadows[3] = {s[-1], Internal, s[-2]};
+            return r.expect_frame(how, args, shadows, 3);
+        }
         r.set_attribute(o, s[-1], name, v, s[-2]);
     }
     void store_subscr() {

@@ -128,6 +128,7 @@ private:
     int default_source(int function, PyCodeObject*, int parameter, PyObject* value);
     // instructions.cpp, calls.cpp
     friend struct Instructions;
+    void expect_frame(PyObject* function, PyObject* const* args, const int* shadows, int total);
     int call(Shadow&, PyObject* fn, int fn_shadow, PyObject** args, const int* shadows, int total, int positional, PyObject* kwnames);
     int c_call(Shadow&, PyObject* fn, PyObject** args, const int* shadows, int total, int positional, PyObject* kwnames);
     void base_setitem(PyObject* self, int shadow, PyObject** key_value, const int* shadows);
