@@ -4,6 +4,7 @@
 #include "plugin/interpret/watcher.h"
 #include "plugin/options.h"
 #include "plugin/replay/program.h"
+#include "plugin/replay/retired.h"
 #include "plugin/replay/tools.h"
 #include "plugin/torch/add_torch.h"
 
@@ -12,7 +13,7 @@ namespace {
 
 using AddPart = int (*)(PyObject*);
 constexpr AddPart kParts[] = {
-    add_options, add_interpreter, add_torch, add_guard, add_callable, add_replay, add_tools,
+    add_options, add_interpreter, add_torch, add_guard, add_callable, add_replay, add_retired, add_tools,
 };
 
 PyModuleDef definition = {

@@ -31,9 +31,10 @@ def compare(name, fn, *args):
     torch.testing.assert_close(compiled(*args), want)
     fast = min(timeit.repeat(lambda: compiled(*args), number=10, repeat=20)) / 10
     print(f"{name:12s} eager {eager * 1e3:7.3f} ms   framejit {fast * 1e3:7.3f} ms   {eager / fast:.1f}x")
+    return compiled
 
 
 with torch.no_grad():
-    compare("gelu_norm", gelu_norm, torch.randn(256, 512), torch.randn(512))
-    compare("transformer", torch.nn.Sequential(Block(), Block()).eval(), torch.randn(4, 32, 64))
+    f = compare("gelu_norm", gelu_norm, torch.randn(256, 512), torch.randn(512))
+    model = compare("transformer", torch.nn.Sequential(Block(), Block()).eval(), torch.randn(4, 32, 64))
 print(f"\n{framejit.report()}")

@@ -7,23 +7,23 @@ import torch
 import framejit
 
 
-class Scaler:
-    scale = 2
+class Style:
+    smooth = True
 
 
-def shift(x, scaler):
-    return (x * scaler.scale + 1).relu()
+def bend(x, style):
+    return (x * 2 + 1).tanh() if style.smooth else (x * 2 + 1).relu()
 
 
-fast, scaler = framejit.compile(shift, wait=True), Scaler()
+fast, style = framejit.compile(bend, wait=True), Style()
 with torch.no_grad():
-    for scale in (2, 2, 3, 3):
-        scaler.scale = scale           # a guard reads scaler.scale: another value means another variant
-        fast(torch.randn(64), scaler)
+    for smooth in (True, True, False, False):
+        style.smooth = smooth          # a guard reads style.smooth: another value means another variant
+        fast(torch.randn(64), style)
 
 report = framejit.report(fast)
 print(report)
-assert [r["source"] for r in report.recompiles] == ["scaler.scale"]
+assert [r["source"] for r in report.recompiles] == ["style.smooth"]
 
 calls = report.to_dict()["functions"][0]["calls"]
 print("calls:", calls)
@@ -33,4 +33,4 @@ page = os.path.join(tempfile.gettempdir(), "framejit_report.html")
 report.to_html(page)
 print("page:", page)
 
-print(framejit.explain(shift)(torch.randn(8), scaler).totals)      # one call, without compiling `shift` for good
+print(framejit.explain(bend)(torch.randn(8), style).totals)      # one call, without compiling `bend` for good

@@ -109,8 +109,8 @@ def find_interpreter(version):
 def install_torch(executable):
     """A CPU build from where pip looks anyway, else from torch's own index (plain `torch` would bring gigabytes of CUDA)."""
     pip = [executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    if console.run(f"installing {TORCH}", [*pip, TORCH, "numpy"], optional=True) is None:
-        console.run(f"installing {TORCH} from {TORCH_INDEX}", [*pip, "--extra-index-url", TORCH_INDEX, TORCH, "numpy"])
+    if console.run(f"installing {TORCH}", [*pip, TORCH], optional=True) is None:
+        console.run(f"installing {TORCH} from {TORCH_INDEX}", [*pip, "--extra-index-url", TORCH_INDEX, TORCH])
 
 
 def virtual_environment(python, zoo):

@@ -63,7 +63,7 @@ def pytest(python, total, folder, seconds, words):
     report = os.path.join(python.build, folder.replace("/", "_") + ".xml")
     if os.path.exists(report):
         os.remove(report)
-    command = [python.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", f"--junitxml={report}", folder]
+    command = [python.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "--continue-on-collection-errors", f"--junitxml={report}", folder]
     code = run(command + (["-k", " or ".join(words)] if words else []), seconds, cwd=ROOT, env=python.variables())
     try:
         row = xml.parse(report).getroot().find("testsuite").attrib

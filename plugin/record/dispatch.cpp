@@ -46,8 +46,6 @@ int Recorder::note_tensor(PyObject* t, bool result) {
     row.weak = PyRef::steal(PyWeakref_NewRef(t, nullptr));
     row.spec = spec_of(t);
     if (!result) {
-        int* known = identity_.find(t);
-        if (known && *known > 0) row.source = *known;
         row.storage = storage_number(view_of(t).storage, nullptr);
     }
     tensors.push_back(std::move(row));

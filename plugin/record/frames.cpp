@@ -192,6 +192,7 @@ void Recorder::release(size_t mark) {
         int* known = Py_REFCNT(o) == 1 ? identity_.find(o) : nullptr;
         if (known && *known == Internal) {
             *known = FlatMap::kDead;
+            if (PyCell_Check(o)) cell_shadow_.put(o, FlatMap::kDead);   // the address may come back as another cell
             keep_[i] = nullptr;
             Py_DECREF(o);
         }
@@ -206,6 +207,7 @@ void Recorder::leave(Shadow* sh, Frame* f, PyObject* result, int depth, bool yie
     Py_XSETREF(returned_, result && is_tensor(result) ? nullptr : Py_XNewRef(result));
     returned_shadow_ = result ? sh->s[depth] : int(Internal);
     if (result && is_tensor(result)) returned_shadow_ = Internal;   // found by its row
+    if (!yields) suspended_.erase(f);
     if (yields) suspended_[f] = sh->s;
     else if (!result && suspends(code_of(f)) && !is_generator(f))
         for (int i = 0; i < locals_count(code_of(f)); ++i)   // moves into a generator object: values leave the slots

@@ -31,7 +31,7 @@ void Recorder::guard_tensor(PyObject* t, int source) {
     TensorRow* row = tensor_row(t);
     specs.push_back(row ? row->spec : spec_of(t));
     guards.push_back({GuardKind::Tensor, source, PyRef::share((PyObject*)Py_TYPE(t)), int64_t(specs.size()) - 1});
-    if (!row) note_tensor(t, false);
+    if (!row) tensors[note_tensor(t, false)].source = source;
 }
 void Recorder::hole(PyObject* value, PyObject* callee) {
     if (callee) note_break(break_opaque_object, value, callee);
@@ -44,13 +44,13 @@ void Recorder::make_internal(PyObject* o) {
 // The shadow of a value that no slot vouches for.
 int Recorder::lookup(PyObject* v, bool report) {
     if (!v || immutable(v)) return Internal;
-    if (int* known = identity_.find(v)) return *known;
-    if (is_tensor(v)) {
+    if (is_tensor(v)) {   // never in the identity table: nobody holds them, so an address proves nothing; their rows have weak references
         if (TensorRow* t = tensor_row(v)) return t->source;
         if (Py_REFCNT(v) == 1) return Internal;   // made by C++ without an operator; a row appears when an operator uses it
         if (report) hole(v);
         return Unknown;
     }
+    if (int* known = identity_.find(v)) return *known;
     if (code_like(v) || plain_c_value(v) || constant_tuple(v)) return Internal;
     if (Py_REFCNT(v) == 1 || Py_IS_TYPE(v, &PyCell_Type) || PyGen_Check(v) || PyMethod_Check(v) || PyExceptionInstance_Check(v)) {
         make_internal(v);
@@ -83,18 +83,21 @@ void Recorder::added(PyObject* d, int source, PyObject* key) {
 
 int Recorder::known_source(int source, PyObject* v) {
     if (!v || immutable(v) || plain_c_value(v)) return source;
-    auto [at, fresh] = identity_.emplace(v, source);
-    int known = *at;
-    if (fresh) {
-        if (!is_tensor(v)) keep_.push_back(Py_NewRef(v));
-        else if (TensorRow* row = tensor_row(v); row && row->source <= 0) return *at = row->source;   // an operator of the region made it
-        else note_tensor(v, false);
-        return source;
-    }
-    if (is_tensor(v) && !tensor_row(v)) {   // the address belonged to a tensor that died
-        *at = source;
-        note_tensor(v, false);
-        return source;
+    int known;
+    if (is_tensor(v)) {
+        TensorRow* row = tensor_row(v);
+        if (!row) {
+            tensors[note_tensor(v, false)].source = source;
+            return source;
+        }
+        known = row->source;
+    } else {
+        auto [at, fresh] = identity_.emplace(v, source);
+        if (fresh) {
+            keep_.push_back(Py_NewRef(v));
+            return source;
+        }
+        known = *at;
     }
     if (known > 0 && known != source) guard(GuardKind::Same, source, nullptr, known);   // one object, two paths: it must stay one object
     return known > 0 ? known : source;

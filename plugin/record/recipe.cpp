@@ -68,10 +68,7 @@ int Recorder::build(PyObject* v) {
     if (auto it = recipes.memo.find(v); it != recipes.memo.end()) return it->second;
     if (is_tensor(v)) {
         int row = tensor_number(v);
-        if (row < 0) {
-            if (int* known = identity_.find(v); known && *known > 0) return recipe_of(v, *known);
-            row = note_tensor(v, false);
-        }
+        if (row < 0) row = note_tensor(v, false);
         if (tensors[row].source > 0) return recipe_of(v, tensors[row].source);
         r.kind = Recipe::Tensor;
         r.id = row;

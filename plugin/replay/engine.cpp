@@ -1,6 +1,7 @@
 // Calls of compiled functions: the fast path without a frame, the slow path through a session; and what `_C` offers for them.
 #include "plugin/record/recorder.h"
 #include "plugin/replay/session.h"
+#include "plugin/replay/retired.h"
 #include "plugin/replay/tell.h"
 
 namespace framejit {
@@ -90,8 +91,11 @@ PyObject* py_report(PyObject*, PyObject* which) {
         return row && PyList_Append(list.get(), row.get()) == 0;
     };
     if (which == Py_None) {
-        for (CompiledFunction* f : compiled_functions())
-            if (!add(f)) return nullptr;
+        std::vector<PyRef> alive;   // making rows may run the cycle collector, which may end some of them
+        for (CompiledFunction* f : compiled_functions()) alive.push_back(PyRef::share(reinterpret_cast<PyObject*>(f)));
+        for (const PyRef& f : alive)
+            if (!add(as_compiled(f.get()))) return nullptr;
+        if (add_retired_rows(list.get()) < 0) return nullptr;
     } else {
         CompiledFunction* f = as_compiled(which);
         if (!f) return PyErr_Format(PyExc_TypeError, "report() takes a compiled function, not %.100s", Py_TYPE(which)->tp_name);
@@ -102,6 +106,7 @@ PyObject* py_report(PyObject*, PyObject* which) {
 PyObject* py_wait(PyObject*, PyObject*) { Py_RETURN_TRUE; }   // compilation happens in the call that recorded
 PyObject* py_reset(PyObject*, PyObject*) {
     for (CompiledFunction* f : compiled_functions()) program_of(f)->clear();
+    forget_retired();
     Py_RETURN_NONE;
 }
 PyObject* py_set_enabled(PyObject*, PyObject* on) {

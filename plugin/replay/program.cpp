@@ -1,4 +1,5 @@
 #include "plugin/replay/program.h"
+#include "plugin/replay/retired.h"
 #include "plugin/replay/tell.h"
 #include <algorithm>
 #include "framejit/options.h"
@@ -13,7 +14,10 @@ std::vector<CompiledFunction*>& compiled_functions() {
 namespace {
 void free_program(void* p) { delete static_cast<FunctionProgram*>(p); }
 int traverse_program(void* p, visitproc visit, void* arg) { return static_cast<FunctionProgram*>(p)->traverse(visit, arg); }
-void clear_program(void* p) { static_cast<FunctionProgram*>(p)->clear(); }
+void clear_program(void* p) {
+    retire(*static_cast<FunctionProgram*>(p));
+    static_cast<FunctionProgram*>(p)->clear();
+}
 
 bool option_flag(PyObject* options, const char* name, bool otherwise) {
     PyObject* v = options ? PyDict_GetItemString(options, name) : nullptr;
@@ -45,7 +49,10 @@ FunctionProgram::FunctionProgram(CompiledFunction* f) : owner(f) {
     entry_ = &point(f->code, 0);
     compiled_functions().push_back(f);
 }
-FunctionProgram::~FunctionProgram() { std::erase(compiled_functions(), owner); }
+FunctionProgram::~FunctionProgram() {
+    std::erase(compiled_functions(), owner);
+    retire(*this);
+}
 void FunctionProgram::clear() {
     points_.clear();
     sites_.clear();

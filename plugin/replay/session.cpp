@@ -3,7 +3,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
-#include "framejit/log.h"
 
 namespace framejit {
 

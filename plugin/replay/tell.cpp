@@ -54,14 +54,15 @@ void tell_guards(PyCodeObject* code, const Sources& sources, std::span<const Gua
     std::string text = utf8(code->co_qualname) + ": " + std::to_string(guards.size()) + " guards";
     for (const Guard& g : guards) {
         text += std::string("\n    ") + name_of(g.kind) + "  " + sources.path(g.source, local_names(code));
-        if (g.expected) text += "  " + short_repr(g.expected.get());
+        text += "  " + (g.expected ? short_repr(g.expected.get()) : std::to_string(g.n));
     }
     log_line(LogTopic::guards, text);
 }
 
 void tell_bytecode(PyCodeObject* code) {
     if (!dump_on(DumpStage::bytecode)) return;
-    static std::unordered_set<PyCodeObject*>& told = *new std::unordered_set<PyCodeObject*>;  // kept alive: an address stays one code object
+    static std::unordered_set<PyCodeObject*>& told =
+        *new std::unordered_set<PyCodeObject*>;  // kept alive: an address stays one code object
     const Code* decoded = decode(code);
     if (!decoded || !told.insert(code).second) return;
     Py_INCREF(code);

@@ -1,7 +1,6 @@
 // Runs a compiled graph on torch tensors. Memory of a slot: an input's, a fresh tensor's, an extern's result, or a piece of the arena.
 // Only what torch or the caller sees is a tensor; temporaries of kernels are plain memory.
 #include <cstdlib>
-#include "framejit/dump.h"
 #include "plugin/replay/plan.h"
 
 namespace framejit {
@@ -70,7 +69,6 @@ std::shared_ptr<const TensorProgram> TensorProgram::build(CapturedGraph captured
     if (!g.graph.outputs.empty() || !g.externs.empty()) {
         try {
             static const Target target = host_target();
-            dump(DumpStage::graph, g.graph.name, print(g.graph));
             p->executable_ = compile(g.graph, target);
         } catch (const std::exception& e) {
             error = std::string("the compiler failed: ") + e.what();

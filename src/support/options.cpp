@@ -186,7 +186,7 @@ static std::vector<std::string> read_environment() {
         const OptionRow& row = option_rows()[size_t(i)];
         set_option(Option(i), row.initial);
         const char* given = std::getenv(row.variable.data());  // variable views a whole std::string
-        std::string error = given ? set_option(Option(i), given) : std::string();
+        std::string error = given && *given ? set_option(Option(i), given) : std::string();
         if (!error.empty()) errors.push_back(std::string(row.variable) + ": " + error.substr(row.name.size() + 2));
     }
     return errors;

@@ -162,6 +162,30 @@ def test_mark_dynamic_remembers_each_dimension():
     assert x._framejit_dynamic == {0: (None, None), 1: (2, 9)}
 
 
+def test_report_remembers_functions_that_are_gone(python):
+    code = """
+import gc, sys, torch, framejit
+def once(k):
+    def local(x): return x + k
+    f = framejit.compile(local, wait=True)
+    for _ in range(3): f(torch.ones(2))
+    net = framejit.compile(torch.nn.Linear(2, 2).requires_grad_(False), wait=True)
+    for _ in range(2): net(torch.ones(1, 2))
+for k in range(5): once(k)
+gc.collect()
+rows = {f["name"]: f for f in framejit.report().to_dict()["functions"]}
+assert sorted(rows) == ["Linear", "once.<locals>.local"], rows
+assert rows["once.<locals>.local"]["calls"]["total"] == 15 and rows["once.<locals>.local"]["regions"][0]["ops"] == 1
+assert rows["Linear"]["calls"]["total"] == 10 and rows["Linear"]["calls"]["compiled"] >= 5
+keep = [framejit.compile(lambda x: x * 2, wait=True) for _ in range(3)]
+[f(torch.ones(2)) for f in keep]
+framejit.reset()
+assert all(not f["calls"]["total"] for f in framejit.report().to_dict()["functions"])
+"""
+    result = python(code)
+    assert result.returncode == 0, result.stderr
+
+
 # ---- options ----
 
 def test_config_reads_writes_and_patches():

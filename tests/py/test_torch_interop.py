@@ -521,5 +521,5 @@ def test_the_probe_works_in_any_state(ambient):
 
 @pytest.mark.skipif(FORCED is not None, reason="once is enough")
 def test_old_torch_is_refused():
-    done = run_python("import torch; torch.__version__ = '2.9.1'; from framejit import _C; _C._init_torch()")
+    done = run_python("from framejit import _C; import torch; torch.__version__ = '2.9.1'; _C._init_torch()")
     assert "framejit needs torch 2.10 or later, found 2.9.1" in done.stderr and done.returncode == 1
