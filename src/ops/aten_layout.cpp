@@ -13,6 +13,9 @@ DType joined(Call& c, std::span<const Ref> parts) {
     return result_type(operands, c.default_float());
 }
 
+// Every element asks which part it is of: of more parts than these, torch's own copy is faster.
+constexpr size_t kMostParts = 4;
+
 Results cat(Call& c) {
     std::vector<Ref> parts;
     const std::vector<Ref> given = c.tensors(0);
@@ -20,11 +23,12 @@ Results cat(Call& c) {
     for (Ref p : given)  // torch skips tensors of shape [0] whatever the others' rank is
         if (p->shape != Shape{0} || c.out[0].shape.size() == 1) parts.push_back(c.cast(p, d));
     if (parts.empty()) return {c.cast(given.at(0), d)};
+    require(parts.size() <= kMostParts);
     return {c.concat(parts, c.given(1) ? c.dim(1, parts[0]) : 0)};
 }
 Results stack(Call& c) {
     std::vector<Ref> parts = c.tensors(0);
-    require(!parts.empty());
+    require(!parts.empty() && parts.size() <= kMostParts);
     const DType type = joined(c, parts);
     const int64_t rank = int64_t(parts[0]->shape.size()) + 1, given = c.given(1) ? c.integer(1) : 0;
     const int64_t d = given < 0 ? given + rank : given;
