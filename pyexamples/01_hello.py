@@ -27,7 +27,7 @@ def compare(name, fn, *args):
     eager = min(timeit.repeat(lambda: fn(*args), number=10, repeat=20)) / 10
     compiled = framejit.compile(fn)                # of a module: in place
     torch.testing.assert_close(compiled(*args), want)      # the first call runs as eager does, and is recorded
-    framejit.wait()                                # calls never wait for the compiler; a benchmark does
+    framejit.wait()                                # until nothing is compiling, for the benchmark's sake
     torch.testing.assert_close(compiled(*args), want)
     fast = min(timeit.repeat(lambda: compiled(*args), number=10, repeat=20)) / 10
     print(f"{name:12s} eager {eager * 1e3:7.3f} ms   framejit {fast * 1e3:7.3f} ms   {eager / fast:.1f}x")

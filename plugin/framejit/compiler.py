@@ -29,8 +29,8 @@ def compile(model=None, *, fullgraph=False, dynamic=None, wait=False, mode=None,
     """Makes a function, method, module or callable object fast. Also a decorator, with and without arguments.
 
     fullgraph   raise GraphBreakError instead of running anything after a graph break
-    dynamic     None: sizes become dynamic when they change; True: from the start; False: never
-    wait        calls wait for the compiler instead of running eager until it is ready
+    dynamic     None, True or False: a hint about sizes that will change. In this version new sizes always make a new variant
+    wait        calls wait for the compiler (in this version they always do: the call that recorded compiles)
     mode        accepted for torch.compile's sake
     options     a dict of options for this function (see framejit.config; those of scope "function")
 

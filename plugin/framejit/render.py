@@ -28,6 +28,8 @@ def _captured(report):
     captured, total = totals["ops_captured"], totals["ops_total"]
     if not report.functions:
         return "nothing was compiled", "warn"
+    if not total and any(function.get("eager") for function in report.functions):
+        return "no: it stays eager, for the reasons below", "bad"
     if not total:
         return "no tensor operator was seen yet", "warn"
     share = captured / total

@@ -282,6 +282,20 @@ def test_version_and_backend_are_registered():
     assert callable(backend.load())
 
 
+def test_behind_torch_compile(python):
+    code = """
+import torch, framejit
+def f(x, w): return torch.nn.functional.gelu(x * w).softmax(-1)
+x, w = torch.randn(4, 8), torch.randn(8)
+fast = torch.compile(f, backend="framejit")
+with torch.no_grad():
+    for _ in range(3): torch.testing.assert_close(fast(x, w), f(x, w))
+assert framejit.report().calls["compiled"] == 2, framejit.report().text()
+"""
+    result = python(code)
+    assert result.returncode == 0, result.stderr
+
+
 # ---- command line ----
 
 def test_command_line(python, tmp_path):

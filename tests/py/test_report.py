@@ -81,6 +81,7 @@ def test_what_stays_eager_is_said_but_not_in_the_schema(tmp_path):
     report.to_html(str(tmp_path / "page.html"))
     for text in (str(report), (tmp_path / "page.html").read_text()):
         assert "the recompile limit (8) is reached" in text and "inner:10-14" in text
+    assert "no: it stays eager, for the reasons below" in str(Report([row(eager=[note], regions=[], ops_outside=0)]))
     assert "eager" not in report.to_dict()["functions"][0] and "function" not in report.to_dict()["functions"][0]["regions"][0]
 
 
