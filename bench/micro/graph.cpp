@@ -1,4 +1,5 @@
-// The stages before scheduling, per node: building (hash-consing), printing, parsing, decomposing, verifying. The argument is the number of blocks.
+// The stages before scheduling, per node: building (hash-consing), printing, parsing, decomposing, verifying. The argument is the number of
+// blocks.
 #include "framejit/op.h"
 #include "src/passes/passes.h"
 #include <benchmark/benchmark.h>
@@ -22,9 +23,7 @@ Graph blocks(int64_t count) {
     return g;
 }
 
-void per_node(benchmark::State& state, const Graph& g) {
-    state.SetItemsProcessed(state.iterations() * int64_t(g.nodes.size()));
-}
+void per_node(benchmark::State& state, const Graph& g) { state.SetItemsProcessed(state.iterations() * int64_t(g.nodes.size())); }
 
 void build(benchmark::State& state) {
     for (auto _ : state) benchmark::DoNotOptimize(blocks(state.range(0)).nodes.size());

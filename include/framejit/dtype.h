@@ -12,16 +12,16 @@ enum class Ty : uint8_t { b1, i32, i64, f32, f64, none };
 
 struct DTypeRow {
     std::string_view name;
-    int size;             // bytes
-    Ty reg;               // Ty::none: not computable by kernels
-    int torch_code;       // c10::ScalarType
-    bool floating, integral;   // bool is neither
+    int size;                 // bytes
+    Ty reg;                   // Ty::none: not computable by kernels
+    int torch_code;           // c10::ScalarType
+    bool floating, integral;  // bool is neither
 };
 inline constexpr DTypeRow kDTypes[] = {
-    {"b1", 1, Ty::b1, 11, false, false}, {"u8", 1, Ty::i32, 0, false, true},    {"i8", 1, Ty::i32, 1, false, true},
-    {"i16", 2, Ty::i32, 2, false, true}, {"i32", 4, Ty::i32, 3, false, true},   {"i64", 8, Ty::i64, 4, false, true},
-    {"bf16", 2, Ty::f32, 15, true, false}, {"f16", 2, Ty::f32, 5, true, false}, {"f32", 4, Ty::f32, 6, true, false},
-    {"f64", 8, Ty::f64, 7, true, false}, {"c64", 8, Ty::none, 9, false, false}, {"c128", 16, Ty::none, 10, false, false},
+    {"b1", 1, Ty::b1, 11, false, false},      {"u8", 1, Ty::i32, 0, false, true},    {"i8", 1, Ty::i32, 1, false, true},
+    {"i16", 2, Ty::i32, 2, false, true},      {"i32", 4, Ty::i32, 3, false, true},   {"i64", 8, Ty::i64, 4, false, true},
+    {"bf16", 2, Ty::f32, 15, true, false},    {"f16", 2, Ty::f32, 5, true, false},   {"f32", 4, Ty::f32, 6, true, false},
+    {"f64", 8, Ty::f64, 7, true, false},      {"c64", 8, Ty::none, 9, false, false}, {"c128", 16, Ty::none, 10, false, false},
     {"other", 0, Ty::none, -1, false, false},
 };
 inline constexpr int kDTypeCount = int(sizeof(kDTypes) / sizeof(kDTypes[0]));

@@ -62,7 +62,7 @@ bool same_foreign(PyObject* a, PyObject* b, PyTypeObject* type) {
 bool same_value(PyObject* a, PyObject* b) {
     if (a == b) return true;
     PyTypeObject* type = Py_TYPE(a);
-    if (type == &PySet_Type && PyFrozenSet_CheckExact(b)) return same_members(a, b);   // a set is recorded as a frozen copy
+    if (type == &PySet_Type && PyFrozenSet_CheckExact(b)) return same_members(a, b);  // a set is recorded as a frozen copy
     if (type != Py_TYPE(b)) return false;
     if (PyFloat_Check(a)) return same_bits(PyFloat_AS_DOUBLE(a), PyFloat_AS_DOUBLE(b)) && !(type->tp_flags & Py_TPFLAGS_HEAPTYPE);
     if (type == &PyComplex_Type) {

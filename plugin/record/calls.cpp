@@ -1,10 +1,10 @@
 // Calls. Python functions become frames of the recording; for C callables the call policy (call_policy.def) says what their result and
 // their effects depend on. A C callable without a row is a break: its result could come from hidden state.
+#include "plugin/record/kinds.h"
+#include "plugin/record/recorder.h"
 #include <cstring>
 #include <string>
 #include <unordered_map>
-#include "plugin/record/kinds.h"
-#include "plugin/record/recorder.h"
 
 namespace framejit {
 
@@ -15,7 +15,10 @@ struct CallRow {
 };
 namespace {
 
-struct PolicyRow { const char* pattern; Policy policy; };
+struct PolicyRow {
+    const char* pattern;
+    Policy policy;
+};
 constexpr PolicyRow kPolicies[] = {
 #define CALL_POLICY(pattern, policy) {pattern, Policy::policy},
 #include "plugin/record/call_policy.def"
@@ -33,7 +36,7 @@ std::string text(PyObject* o) {
     if (!s) PyErr_Clear();
     return s ? s : "";
 }
-std::string type_name(PyTypeObject* t) { return t->tp_name; }   // static types carry their module in it: "torch.Size", "collections.deque"
+std::string type_name(PyTypeObject* t) { return t->tp_name; }  // static types carry their module in it: "torch.Size", "collections.deque"
 
 // module.function, type.method or type: the name under which the policy knows a C callable.
 std::string name_of_callable(PyObject* fn) {
@@ -48,11 +51,12 @@ std::string name_of_callable(PyObject* fn) {
         if (name.find("::") != name.npos) return "torch.ops." + name;
         if (c->m_module && PyUnicode_Check(c->m_module)) return text(c->m_module) + "." + name;
         if (self && PyModule_Check(self)) return text(PyModule_GetNameObject(self)) + "." + name;
-        if (self && PyType_Check(self)) {   // a class method, or a method of type (or of a metaclass) on a class
+        if (self && PyType_Check(self)) {  // a class method, or a method of type (or of a metaclass) on a class
             bool own = ((PyTypeObject*)self)->tp_flags & Py_TPFLAGS_HEAPTYPE;
             return (own ? std::string("type") : type_name((PyTypeObject*)self)) + "." + name;
         }
-        if (self && !strcmp(Py_TYPE(self)->tp_name, "PyCapsule")) return "torch." + name;   // pybind11's functions: of torch, when they come this way
+        if (self && !strcmp(Py_TYPE(self)->tp_name, "PyCapsule"))
+            return "torch." + name;  // pybind11's functions: of torch, when they come this way
         return self ? type_name(Py_TYPE(self)) + "." + name : name;
     }
     if (Py_IS_TYPE(fn, &PyMethodDescr_Type) || Py_IS_TYPE(fn, &PyWrapperDescr_Type) || Py_IS_TYPE(fn, &PyClassMethodDescr_Type))
@@ -92,8 +96,8 @@ std::string callable_name(PyObject* fn) {
     if (PyFunction_Check(fn)) return text(((PyFunctionObject*)fn)->func_qualname);
     return name_of_callable(fn);
 }
-PyObject* break_function = nullptr;      // framejit.graph_break
-PyObject* disabled_marker = nullptr;     // attribute of functions made by framejit.disable
+PyObject* break_function = nullptr;   // framejit.graph_break
+PyObject* disabled_marker = nullptr;  // attribute of functions made by framejit.disable
 
 // The handlers of SPECIAL rows. Each returns the shadow of the result (kOpen: by identity).
 struct CallPolicy {
@@ -117,20 +121,26 @@ struct CallPolicy {
         PyRef n = PyRef::steal(PyLong_FromLongLong(extra));
         return r.sources.combine(SourceKind::Binary, len, r.sources.constant(n.get()), 0);
     }
-    int open() {   // all arguments looked at through protocols
+    int open() {  // all arguments looked at through protocols
         for (int i = 0; i < total; ++i) r.use(args[i], shadows[i]);
         return Recorder::kOpen;
     }
     int is_instance() {
-        if (shadows[0] == Unknown) r.hole(args[0]);
+        if (shadows[0] == Unknown)
+            r.hole(args[0]);
         else if (shadows[0] > 0) {
-            if (args[0] == Py_None) r.guard(GuardKind::Value, shadows[0], args[0]);
-            else if (PyType_Check(args[0])) r.guard(GuardKind::Identity, shadows[0], args[0]);
-            else r.guard(GuardKind::Type, shadows[0], (PyObject*)Py_TYPE(args[0]));
+            if (args[0] == Py_None)
+                r.guard(GuardKind::Value, shadows[0], args[0]);
+            else if (PyType_Check(args[0]))
+                r.guard(GuardKind::Identity, shadows[0], args[0]);
+            else
+                r.guard(GuardKind::Type, shadows[0], (PyObject*)Py_TYPE(args[0]));
         }
         if (total > 1 && shadows[1] > 0) {
-            if (PyTuple_Check(args[1])) r.contents(args[1], shadows[1]);
-            else r.guard(GuardKind::Identity, shadows[1], args[1]);
+            if (PyTuple_Check(args[1]))
+                r.contents(args[1], shadows[1]);
+            else
+                r.guard(GuardKind::Identity, shadows[1], args[1]);
         }
         return Internal;
     }
@@ -158,16 +168,20 @@ struct CallPolicy {
         r.use_type(args[0], shadows[0]);
         r.type_lookup(Py_TYPE(args[0]), setattr, how);
         if (how && PyFunction_Check(how)) {
-            if (immutable(args[2])) r.use_value(args[2], shadows[2]);   // goes through C into the frame
-        } else r.set_attribute(args[0], shadows[0], interned(args[1]).get(), args[2], shadows[2]);
+            if (immutable(args[2])) r.use_value(args[2], shadows[2]);  // goes through C into the frame
+        } else
+            r.set_attribute(args[0], shadows[0], interned(args[1]).get(), args[2], shadows[2]);
         return Internal;
     }
     int delete_attribute() {
-        if (total == 2 && shadows[0] > 0) r.event(EventKind::DelAttr, args[0], shadows[0], interned(args[1]).get(), Internal, nullptr, Internal);
+        if (total == 2 && shadows[0] > 0)
+            r.event(EventKind::DelAttr, args[0], shadows[0], interned(args[1]).get(), Internal, nullptr, Internal);
         return Internal;
     }
     int identity() {
-        if (shadows[0] > 0 && !immutable(args[0])) r.guard(is_tensor(args[0]) ? GuardKind::Type : GuardKind::Identity, shadows[0], is_tensor(args[0]) ? (PyObject*)Py_TYPE(args[0]) : args[0]);
+        if (shadows[0] > 0 && !immutable(args[0]))
+            r.guard(is_tensor(args[0]) ? GuardKind::Type : GuardKind::Identity, shadows[0],
+                    is_tensor(args[0]) ? (PyObject*)Py_TYPE(args[0]) : args[0]);
         return Internal;
     }
     int absolute() {
@@ -193,7 +207,8 @@ struct CallPolicy {
         if (shadows[0] > 0) {
             r.mutating(args[0], shadows[0], true);
             r.call_event(fn, Internal, args, shadows, total, nullptr);
-        } else if (immutable(args[1])) r.use_value(args[1], shadows[1]);
+        } else if (immutable(args[1]))
+            r.use_value(args[1], shadows[1]);
         return Internal;
     }
     int context_get() {
@@ -214,7 +229,8 @@ struct CallPolicy {
         PyRef key = PyRef::steal(PyUnicode_FromString("contextvar"));
         if (name == "_contextvars.ContextVar.set") {
             PyObject* old = nullptr;
-            if (!r.written(v, key.get()) && PyContextVar_Get(args[0], nullptr, &old) == 0 && old) r.use(old, r.sources.child(SourceKind::ContextVar, v));
+            if (!r.written(v, key.get()) && PyContextVar_Get(args[0], nullptr, &old) == 0 && old)
+                r.use(old, r.sources.child(SourceKind::ContextVar, v));
             Py_XDECREF(old);
         }
         r.wrote(v, key.get(), Internal);
@@ -223,15 +239,22 @@ struct CallPolicy {
 
     using Special = int (CallPolicy::*)();
     static Special special(const std::string& n) {
-        static const std::unordered_map<std::string, Special> table = {
-            {"builtins.len", &CallPolicy::length},          {"builtins.isinstance", &CallPolicy::is_instance},
-            {"builtins.issubclass", &CallPolicy::is_instance}, {"builtins.callable", &CallPolicy::is_instance},
-            {"builtins.getattr", &CallPolicy::get_attribute},  {"builtins.hasattr", &CallPolicy::get_attribute},
-            {"builtins.setattr", &CallPolicy::set_attribute},  {"builtins.delattr", &CallPolicy::delete_attribute},
-            {"builtins.id", &CallPolicy::identity},         {"builtins.abs", &CallPolicy::absolute},
-            {"dict.get", &CallPolicy::dict_get},            {"dict.setdefault", &CallPolicy::dict_setdefault},
-            {"list.append", &CallPolicy::append},           {"_contextvars.ContextVar.get", &CallPolicy::context_get},
-            {"_contextvars.ContextVar.set", &CallPolicy::context_set}, {"_contextvars.ContextVar.reset", &CallPolicy::context_set}};
+        static const std::unordered_map<std::string, Special> table = {{"builtins.len", &CallPolicy::length},
+                                                                       {"builtins.isinstance", &CallPolicy::is_instance},
+                                                                       {"builtins.issubclass", &CallPolicy::is_instance},
+                                                                       {"builtins.callable", &CallPolicy::is_instance},
+                                                                       {"builtins.getattr", &CallPolicy::get_attribute},
+                                                                       {"builtins.hasattr", &CallPolicy::get_attribute},
+                                                                       {"builtins.setattr", &CallPolicy::set_attribute},
+                                                                       {"builtins.delattr", &CallPolicy::delete_attribute},
+                                                                       {"builtins.id", &CallPolicy::identity},
+                                                                       {"builtins.abs", &CallPolicy::absolute},
+                                                                       {"dict.get", &CallPolicy::dict_get},
+                                                                       {"dict.setdefault", &CallPolicy::dict_setdefault},
+                                                                       {"list.append", &CallPolicy::append},
+                                                                       {"_contextvars.ContextVar.get", &CallPolicy::context_get},
+                                                                       {"_contextvars.ContextVar.set", &CallPolicy::context_set},
+                                                                       {"_contextvars.ContextVar.reset", &CallPolicy::context_set}};
         return table.at(n);
     }
 };
@@ -265,11 +288,14 @@ int Recorder::slot_wrapper(PyObject* fn, PyObject** args, const int* shadows, in
     int first = bound ? 0 : 1, rest = total - first;
     int self_shadow = bound ? lookup(self.get(), true) : shadows[0];
     auto is = [&](const char* n) { return !PyUnicode_CompareWithASCIIString(name.get(), n); };
-    if (rest == 1 && is("__getattribute__") && PyUnicode_Check(args[first])) return attribute(self.get(), self_shadow, interned(args[first]).get(), true);
+    if (rest == 1 && is("__getattribute__") && PyUnicode_Check(args[first]))
+        return attribute(self.get(), self_shadow, interned(args[first]).get(), true);
     if (rest == 2 && is("__setattr__") && PyUnicode_Check(args[first])) {
         use(args[first], shadows[first]);
-        if (self_shadow > 0) set_attribute(self.get(), self_shadow, interned(args[first]).get(), args[first + 1], shadows[first + 1]);
-        else if (immutable(args[first + 1])) use_value(args[first + 1], shadows[first + 1]);
+        if (self_shadow > 0)
+            set_attribute(self.get(), self_shadow, interned(args[first]).get(), args[first + 1], shadows[first + 1]);
+        else if (immutable(args[first + 1]))
+            use_value(args[first + 1], shadows[first + 1]);
         return Internal;
     }
     if (rest == 1 && is("__delattr__") && self_shadow > 0) {
@@ -286,6 +312,7 @@ int Recorder::slot_wrapper(PyObject* fn, PyObject** args, const int* shadows, in
     return kOpen;
 }
 
+// long: one case per policy, which read best side by side
 int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shadows, int total, int positional, PyObject* kw) {
     const CallRow& row = row_of(fn);
     Policy policy = row.policy;
@@ -295,61 +322,72 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
     }
     if (assumed_pure(fn)) policy = Policy::PURE;
     bool heap_type = PyType_Check(fn) && PyType_HasFeature((PyTypeObject*)fn, Py_TPFLAGS_HEAPTYPE);
-    if (heap_type && policy == Policy::UNKNOWN) policy = Policy::PROTOCOL;   // __new__ and __init__ are frames, or C that makes a new object
+    if (heap_type && policy == Policy::UNKNOWN) policy = Policy::PROTOCOL;  // __new__ and __init__ are frames, or C that makes a new object
     if (PyType_Check(fn)) constructing_ = fn;
     if (int s = slot_wrapper(fn, args, shadows, total); s != kOpen - 100) return s;
     if (fn == (PyObject*)&PyType_Type && total == 1) {
-        if (shadows[0] > 0 && is_tensor(args[0])) guard(GuardKind::Type, shadows[0], (PyObject*)Py_TYPE(args[0]));
-        else use_type(args[0], shadows[0]);
+        if (shadows[0] > 0 && is_tensor(args[0]))
+            guard(GuardKind::Type, shadows[0], (PyObject*)Py_TYPE(args[0]));
+        else
+            use_type(args[0], shadows[0]);
         return Internal;
     }
     switch (policy) {
-        case Policy::SPECIAL:
-            if (total && !kw) return (CallPolicy{*this, fn, args, shadows, total, row.name}.*CallPolicy::special(row.name))();
-            break;
-        case Policy::MUTATE:
-            if (total && shadows[0] > 0) {
-                mutating(args[0], shadows[0], false);
-                for (int i = 1; i < total; ++i) if (!immutable(args[i]) && !is_tensor(args[i])) use(args[i], shadows[i]);
-                call_event(fn, Internal, args, shadows, total, kw);
-                return kOpen;
-            }
-            for (int i = 0; i < total; ++i) {   // a new container: what goes in leaves the slots
-                if (shadows[i] == Unknown) hole(args[i]);
-                else if (immutable(args[i])) use_value(args[i], shadows[i]);
-                else if (i && container(args[i])) use(args[i], shadows[i]);
-            }
-            return kOpen;
-        case Policy::EFFECT: {
-            bool plain = true;
-            for (int i = 0; i < positional; ++i) plain = plain && (immutable(args[i]) || code_like(args[i]));
-            if (!plain) note_break(break_unknown_call, nullptr, fn);
-            else call_event(fn, Internal, args, shadows, total, kw);
-            return Internal;
-        }
-        case Policy::LEAK: {
-            if (total == 1 && row.name == "torch._C.TensorBase.tolist" && is_tensor(args[0]) && guard_data(args[0])) {
-                use(args[0], shadows[0]);
-                return kOpen;
-            }
-            bool came_out = false;   // of an earlier break: its consequence, not another one
-            for (int i = 0; i < total; ++i) came_out = came_out || (shadows[i] > 0 && !is_tensor(args[i]) && foreign(shadows[i]));
-            note_break(came_out ? break_foreign : break_leak, nullptr, fn);
+    case Policy::SPECIAL:
+        if (total && !kw) return (CallPolicy{*this, fn, args, shadows, total, row.name}.*CallPolicy::special(row.name))();
+        break;
+    case Policy::MUTATE:
+        if (total && shadows[0] > 0) {
+            mutating(args[0], shadows[0], false);
+            for (int i = 1; i < total; ++i)
+                if (!immutable(args[i]) && !is_tensor(args[i])) use(args[i], shadows[i]);
+            call_event(fn, Internal, args, shadows, total, kw);
             return kOpen;
         }
-        case Policy::IMPURE: note_break(break_impure_call, nullptr, fn); return kOpen;
-        case Policy::UNKNOWN:
-            if (Py_IS_TYPE(fn, &PyMethod_Type) || !strcmp(Py_TYPE(fn)->tp_name, "functools._lru_cache_wrapper") || !strcmp(Py_TYPE(fn)->tp_name, "functools.partial") ||
-                !strncmp(Py_TYPE(fn)->tp_name, "operator.", 9) || !strncmp(Py_TYPE(fn)->tp_name, "framejit.", 9))
-                break;   // calls through to others, which are recorded
-            if (!(Py_TYPE(fn)->tp_flags & Py_TPFLAGS_HEAPTYPE) || PyCFunction_Check(fn)) note_break(break_unknown_call, nullptr, fn);
-            break;
-        default: break;
+        for (int i = 0; i < total; ++i) {  // a new container: what goes in leaves the slots
+            if (shadows[i] == Unknown)
+                hole(args[i]);
+            else if (immutable(args[i]))
+                use_value(args[i], shadows[i]);
+            else if (i && container(args[i]))
+                use(args[i], shadows[i]);
+        }
+        return kOpen;
+    case Policy::EFFECT: {
+        bool plain = true;
+        for (int i = 0; i < positional; ++i) plain = plain && (immutable(args[i]) || code_like(args[i]));
+        if (!plain)
+            note_break(break_unknown_call, nullptr, fn);
+        else
+            call_event(fn, Internal, args, shadows, total, kw);
+        return Internal;
+    }
+    case Policy::LEAK: {
+        if (total == 1 && row.name == "torch._C.TensorBase.tolist" && is_tensor(args[0]) && guard_data(args[0])) {
+            use(args[0], shadows[0]);
+            return kOpen;
+        }
+        bool came_out = false;  // of an earlier break: its consequence, not another one
+        for (int i = 0; i < total; ++i) came_out = came_out || (shadows[i] > 0 && !is_tensor(args[i]) && foreign(shadows[i]));
+        note_break(came_out ? break_foreign : break_leak, nullptr, fn);
+        return kOpen;
+    }
+    case Policy::IMPURE: note_break(break_impure_call, nullptr, fn); return kOpen;
+    case Policy::UNKNOWN:
+        if (Py_IS_TYPE(fn, &PyMethod_Type) || !strcmp(Py_TYPE(fn)->tp_name, "functools._lru_cache_wrapper") ||
+            !strcmp(Py_TYPE(fn)->tp_name, "functools.partial") || !strncmp(Py_TYPE(fn)->tp_name, "operator.", 9) ||
+            !strncmp(Py_TYPE(fn)->tp_name, "framejit.", 9))
+            break;  // calls through to others, which are recorded
+        if (!(Py_TYPE(fn)->tp_flags & Py_TPFLAGS_HEAPTYPE) || PyCFunction_Check(fn)) note_break(break_unknown_call, nullptr, fn);
+        break;
+    default: break;
     }
     for (int i = 0; i < total; ++i) {
-        bool opaque = shadows[i] > 0 && !is_tensor(args[i]) && !immutable(args[i]) && !container(args[i]) && !code_like(args[i]) && !plain_c_value(args[i]);
+        bool opaque = shadows[i] > 0 && !is_tensor(args[i]) && !immutable(args[i]) && !container(args[i]) && !code_like(args[i]) &&
+                      !plain_c_value(args[i]);
         if (opaque && policy != Policy::PROTOCOL && !heap_type && policy != Policy::UNKNOWN) hole(args[i], fn);
-        if (shadows[i] > 0 && policy == Policy::PROTOCOL && PyIter_Check(args[i]) && Py_TYPE(args[i])->tp_iter == PyObject_SelfIter && !container(args[i]))
+        if (shadows[i] > 0 && policy == Policy::PROTOCOL && PyIter_Check(args[i]) && Py_TYPE(args[i])->tp_iter == PyObject_SelfIter &&
+            !container(args[i]))
             note_break(break_iterator, args[i]);
         use(args[i], shadows[i]);
     }
@@ -365,12 +403,16 @@ void Recorder::expect_frame(PyObject* function, PyObject* const* args, const int
     for (int i = 0; i < total; ++i) pending_.args.emplace_back(args[i], shadows[i]);
 }
 
+// long: what kind of callable it is decides where its frame or its policy is found
 int Recorder::call(Shadow& sh, PyObject* fn, int fn_shadow, PyObject** args, const int* shadows, int total, int positional, PyObject* kw) {
     if (fn_shadow == Unknown) hole(fn);
     if (fn_shadow > 0) {
-        if (PyFunction_Check(fn)) guard_function(fn, fn_shadow);
-        else if (code_like(fn)) guard(GuardKind::Identity, fn_shadow, fn);
-        else use_type(fn, fn_shadow);
+        if (PyFunction_Check(fn))
+            guard_function(fn, fn_shadow);
+        else if (code_like(fn))
+            guard(GuardKind::Identity, fn_shadow, fn);
+        else
+            use_type(fn, fn_shadow);
     }
     pending_.function = nullptr;
     PyObject *target = fn, *self = nullptr;
@@ -382,7 +424,7 @@ int Recorder::call(Shadow& sh, PyObject* fn, int fn_shadow, PyObject** args, con
     } else if (!PyFunction_Check(fn) && !PyCFunction_Check(fn) && !PyType_Check(fn) && (Py_TYPE(fn)->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
         static PyObject* dunder_call = PyUnicode_InternFromString("__call__");
         PyObject* how = _PyType_Lookup(Py_TYPE(fn), dunder_call);
-        if (how && PyFunction_Check(how)) {   // a module: its class's __call__ with the object as self
+        if (how && PyFunction_Check(how)) {  // a module: its class's __call__ with the object as self
             type_lookup(Py_TYPE(fn), dunder_call, how);
             target = how;
             self = fn;
@@ -390,7 +432,8 @@ int Recorder::call(Shadow& sh, PyObject* fn, int fn_shadow, PyObject** args, con
         }
     }
     if (PyFunction_Check(target)) {
-        if (disabled_marker && ((PyFunctionObject*)target)->func_dict && PyDict_GetItemWithError(((PyFunctionObject*)target)->func_dict, disabled_marker)) {
+        if (disabled_marker && ((PyFunctionObject*)target)->func_dict &&
+            PyDict_GetItemWithError(((PyFunctionObject*)target)->func_dict, disabled_marker)) {
             note_break(break_disabled, nullptr, target);
             return kOpen;
         }
@@ -407,7 +450,7 @@ int Recorder::call(Shadow& sh, PyObject* fn, int fn_shadow, PyObject** args, con
     if (PyCFunction_Check(fn)) {
         PyObject* bound = PyCFunction_GET_SELF(fn);
         if (bound && !PyModule_Check(bound) && !PyType_Check(bound) && strcmp(Py_TYPE(bound)->tp_name, "PyCapsule") != 0) {
-            PyTypeObject* base = Py_TYPE(bound);   // the class that has it in C: a subclass may override the name
+            PyTypeObject* base = Py_TYPE(bound);  // the class that has it in C: a subclass may override the name
             while (base->tp_base && (base->tp_flags & Py_TPFLAGS_HEAPTYPE)) base = base->tp_base;
             PyRef descr = PyRef::steal(PyObject_GetAttrString((PyObject*)base, ((PyCFunctionObject*)fn)->m_ml->ml_name));
             if (descr && Py_IS_TYPE(descr.get(), &PyMethodDescr_Type)) {

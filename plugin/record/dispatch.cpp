@@ -1,8 +1,9 @@
 // The operator log: an object on torch's dispatch-mode stack sees every operator, calls it and notes it. Rows hold numbers and weak
 // references, never tensors. Storage numbers say which rows share memory: decided when an operator returns, while its arguments are alive.
-#include <cstring>
 #include "plugin/record/kinds.h"
 #include "plugin/record/recorder.h"
+#include "plugin/torch/internals.h"
+#include <cstring>
 
 namespace framejit {
 
@@ -10,7 +11,7 @@ thread_local Recorder* active_recorder = nullptr;
 namespace {
 PyObject *push_function, *pop_function, *mode, *top_of_stack;
 PyCodeObject* rule_code;
-constexpr int64_t kMaxGuardedData = 256;      // elements
+constexpr int64_t kMaxGuardedData = 256;  // elements
 constexpr int kMaxGuardedOps = 64;
 }  // namespace
 
@@ -25,7 +26,7 @@ int Recorder::tensor_number(PyObject* t) {
 int Recorder::storage_number(const void* address, const std::vector<int>* among) {
     int* known = storage_at_.find(address ? address : (const void*)8);
     if (known && address) {
-        bool same = false;   // a freed storage's address may belong to a new one: somebody who has it must be alive
+        bool same = false;  // a freed storage's address may belong to a new one: somebody who has it must be alive
         if (among) {
             for (int r : *among) same = same || (r >= 0 && tensors[r].storage == *known);
         } else {
@@ -62,9 +63,12 @@ PyRef Recorder::with_placeholders(PyObject* o, std::vector<int>& rows) {
             i = note_tensor(o, false);
             TensorRow& row = tensors[i];
             if (row.source <= 0) {
-                bool alias = storage_owner_[row.storage] != i;   // made without an operator from a tensor that is known (.data, Parameter(x))
-                if (!alias && (row.spec.sizes.empty() || lifting_)) row.constant = PyRef::share(o);
-                else if (!alias) note_break(break_unknown_tensor, o);
+                bool alias =
+                    storage_owner_[row.storage] != i;  // made without an operator from a tensor that is known (.data, Parameter(x))
+                if (!alias && (row.spec.sizes.empty() || lifting_))
+                    row.constant = PyRef::share(o);
+                else if (!alias)
+                    note_break(break_unknown_tensor, o);
             }
         }
         if (tensors[i].source > 0) guard_tensor(o, tensors[i].source);
@@ -73,12 +77,14 @@ PyRef Recorder::with_placeholders(PyObject* o, std::vector<int>& rows) {
     }
     if (PyTuple_Check(o) && !plain_c_value(o)) {
         PyRef copy = PyRef::steal(PyTuple_New(PyTuple_GET_SIZE(o)));
-        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) PyTuple_SET_ITEM(copy.get(), i, with_placeholders(PyTuple_GET_ITEM(o, i), rows).release());
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i)
+            PyTuple_SET_ITEM(copy.get(), i, with_placeholders(PyTuple_GET_ITEM(o, i), rows).release());
         return copy;
     }
     if (PyList_CheckExact(o)) {
         PyRef copy = PyRef::steal(PyList_New(PyList_GET_SIZE(o)));
-        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i) PyList_SET_ITEM(copy.get(), i, with_placeholders(PyList_GET_ITEM(o, i), rows).release());
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i)
+            PyList_SET_ITEM(copy.get(), i, with_placeholders(PyList_GET_ITEM(o, i), rows).release());
         return copy;
     }
     if (PyDict_CheckExact(o)) {
@@ -97,7 +103,8 @@ void Recorder::flatten_results(PyObject* o, std::vector<int>& rows) {
         rows.push_back(i);
     } else if (PyTuple_Check(o) || PyList_Check(o))
         for (Py_ssize_t i = 0; i < Py_SIZE(o); ++i) flatten_results(PySequence_Fast_ITEMS(o)[i], rows);
-    else rows.push_back(-1);
+    else
+        rows.push_back(-1);
 }
 void Recorder::note_op(PyObject* overload, PyObject* args, PyObject* kwargs, PyObject* result) {
     if (broken_) return;
@@ -115,16 +122,18 @@ void Recorder::note_op(PyObject* overload, PyObject* args, PyObject* kwargs, PyO
     lifting_ = false;
     if (grad_enabled())
         for (int t : op.tensors)
-            if (tensors[t].spec.requires_grad) fail("gradients: operators on tensors that require grad stay eager until training is supported");
-    if (op.tensors.size() == 1 && is_tensor(result) && tensor_number(result) == op.tensors[0] && tensors[op.tensors[0]].source <= 0 && !matches(result, tensors[op.tensors[0]].spec))
-        tensor_at_.put(result, FlatMap::kDead);   // as_strided_ and its kind: from now on the object is another row
+            if (tensors[t].spec.requires_grad)
+                fail("gradients: operators on tensors that require grad stay eager until training is supported");
+    if (op.tensors.size() == 1 && is_tensor(result) && tensor_number(result) == op.tensors[0] && tensors[op.tensors[0]].source <= 0 &&
+        !matches(result, tensors[op.tensors[0]].spec))
+        tensor_at_.put(result, FlatMap::kDead);  // as_strided_ and its kind: from now on the object is another row
     size_t known = tensors.size();
     flatten_results(result, op.results);
     take_scalar(op);
     op.code = now ? code_of(now) : nullptr;
     op.unit = now ? unit_of(now) : 0;
     int k = 0;
-    auto values = [&](auto&& self, PyObject* o) -> void {   // rows of new results get their maker and storage while everything is alive
+    auto values = [&](auto&& self, PyObject* o) -> void {  // rows of new results get their maker and storage while everything is alive
         if (is_tensor(o)) {
             int i = op.results[k];
             if (size_t(i) >= known && tensors[i].op < 0) {
@@ -135,12 +144,14 @@ void Recorder::note_op(PyObject* overload, PyObject* args, PyObject* kwargs, PyO
             ++k;
         } else if (PyTuple_Check(o) || PyList_Check(o))
             for (Py_ssize_t i = 0; i < Py_SIZE(o); ++i) self(self, PySequence_Fast_ITEMS(o)[i]);
-        else ++k;
+        else
+            ++k;
     };
     values(values, result);
     // Indexing has the tag for masks; with integer indices the shape is known.
     bool by_mask = schema->name != "aten::index.Tensor";
-    for (size_t k = 1; k < op.tensors.size(); ++k) by_mask = by_mask || tensors[op.tensors[k]].spec.dtype == DType::b1 || tensors[op.tensors[k]].spec.dtype == DType::u8;
+    for (size_t k = 1; k < op.tensors.size(); ++k)
+        by_mask = by_mask || tensors[op.tensors[k]].spec.dtype == DType::b1 || tensors[op.tensors[k]].spec.dtype == DType::u8;
     if (schema->data_dependent && by_mask) return note_break(break_dynamic_shape);
     ops.push_back(std::move(op));
 }
@@ -154,7 +165,9 @@ void Recorder::take_scalar(OpRow& op) {
     for (const char* a : allowed) known = known || op.schema->name == a;
     DType d = tensors[op.tensors[0]].spec.dtype;
     PyObject* v = PyTuple_GET_ITEM(op.args.get(), 1);
-    if (!known || (d != DType::f32 && d != DType::f64) || Py_TYPE(v) != Py_TYPE(scalar_.get()) || !is_placeholder(PyTuple_GET_ITEM(op.args.get(), 0), nullptr)) return;
+    if (!known || (d != DType::f32 && d != DType::f64) || Py_TYPE(v) != Py_TYPE(scalar_.get()) ||
+        !is_placeholder(PyTuple_GET_ITEM(op.args.get(), 0), nullptr))
+        return;
     if (PyObject_RichCompareBool(v, scalar_.get(), Py_EQ) != 1) return PyErr_Clear();
     op.scalar = scalar_shadow_;
     op.scalar_is_float = PyFloat_CheckExact(v);
@@ -186,9 +199,10 @@ bool Recorder::guard_data(PyObject* t) {
         if (op.schema->mutates || op.schema->random || ++count > kMaxGuardedOps) return false;
         for (int a : op.tensors) work.push_back(a);
     }
-    for (const OpRow& op : ops)   // a later write into what the value came from would have to be replayed too
+    for (const OpRow& op : ops)  // a later write into what the value came from would have to be replayed too
         if (op.schema->mutates)
-            for (int a : op.tensors) if (seen.count(a)) return false;
+            for (int a : op.tensors)
+                if (seen.count(a)) return false;
     DataGuard g;
     g.row = row;
     g.code = now ? code_of(now) : nullptr;
@@ -207,11 +221,11 @@ bool Recorder::guard_data(PyObject* t) {
 }
 
 // ---- the mode ----
-namespace {
-}  // namespace
+namespace {}  // namespace
 PyObject* raise_break(const Break&);
 namespace {
-PyObject* run_decomposed(PyObject* self, PyObject* overload, PyObject* args, PyObject* kwargs) {   // a composite came whole: look inside, with the mode on
+PyObject* run_decomposed(PyObject* self, PyObject* overload, PyObject* args,
+                         PyObject* kwargs) {  // a composite came whole: look inside, with the mode on
     PyRef decompose = PyRef::steal(PyObject_GetAttrString(overload, "decompose"));
     PyRef ok = decompose ? PyRef::steal(PyObject_CallOneArg(push_function, self)) : PyRef();
     if (!ok) return nullptr;
@@ -225,7 +239,7 @@ PyObject* run_decomposed(PyObject* self, PyObject* overload, PyObject* args, PyO
 PyObject* mode_dispatch(PyObject* self, PyObject* const* a, Py_ssize_t n) {
     PyObject *overload = a[0], *args = n > 2 ? a[2] : nullptr;
     PyObject* kwargs = n > 3 && a[3] != Py_None && PyDict_GET_SIZE(a[3]) ? a[3] : nullptr;
-    struct Off {   // torch's own Python is no part of the region
+    struct Off {  // torch's own Python is no part of the region
         Recorder* r = std::exchange(active_recorder, nullptr);
         ~Off() { active_recorder = r; }
     } off;
@@ -236,7 +250,7 @@ PyObject* mode_dispatch(PyObject* self, PyObject* const* a, Py_ssize_t n) {
         return PyObject_Call(overload, args, kwargs);
     }
     if (schema->decomposes) {
-        active_recorder = off.r;   // its operators are ours
+        active_recorder = off.r;  // its operators are ours
         return run_decomposed(self, overload, args, kwargs);
     }
     Recorder* r = off.r;
@@ -260,14 +274,12 @@ PyType_Spec mode_spec = {"framejit._C.RecordingMode", sizeof(PyObject), 0, Py_TP
 
 int init_dispatch() {
     if (mode) return 0;
-    PyRef C = PyRef::steal(PyImport_ImportModule("torch._C"));
-    PyRef registry = PyRef::steal(PyImport_ImportModule("torch._library.simple_registry"));
     PyRef type = PyRef::steal(PyType_FromSpec(&mode_spec));
-    if (!C || !registry || !type) return -1;
-    push_function = PyObject_GetAttrString(C.get(), "_push_on_torch_dispatch_stack");
-    pop_function = PyObject_GetAttrString(C.get(), "_pop_torch_dispatch_stack");
-    top_of_stack = PyObject_GetAttrString(C.get(), "_get_dispatch_stack_at");
-    PyRef rule = PyRef::steal(PyObject_GetAttrString(registry.get(), "find_torch_dispatch_rule"));
+    if (!type) return -1;
+    push_function = torch_c_function("_push_on_torch_dispatch_stack");
+    pop_function = torch_c_function("_pop_torch_dispatch_stack");
+    top_of_stack = torch_c_function("_get_dispatch_stack_at");
+    PyRef rule = PyRef::steal(dispatch_rule_lookup());
     if (rule && PyFunction_Check(rule.get())) rule_code = (PyCodeObject*)Py_NewRef(PyFunction_GET_CODE(rule.get()));
     if (!push_function || !pop_function || !top_of_stack || !rule) return -1;
     if (PyObject_SetAttrString(type.get(), "supports_higher_order_operators", Py_True) < 0) return -1;
@@ -281,8 +293,7 @@ int push_mode() {
 int pop_mode() {
     static PyObject* length = nullptr;
     if (!length) {
-        PyRef C = PyRef::steal(PyImport_ImportModule("torch._C"));
-        length = C ? PyObject_GetAttrString(C.get(), "_len_torch_dispatch_stack") : nullptr;
+        length = torch_c_function("_len_torch_dispatch_stack");
         if (!length) return -1;
     }
     PyRef n = PyRef::steal(PyObject_CallNoArgs(length));

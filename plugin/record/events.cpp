@@ -1,11 +1,12 @@
-// Events: changes of Python state that existed before the region, and calls with an effect outside. They are replayed in order after the graph.
+// Events: changes of Python state that existed before the region, and calls with an effect outside. They are replayed in order after the
+// graph.
 #include "plugin/record/kinds.h"
 #include "plugin/record/recorder.h"
 
 namespace framejit {
 
-// What an event keeps of a value. Tensors by row number, values from outside by source, new objects by reference (built again at replay with
-// their contents at the end of the region: nothing can look at them before).
+// What an event keeps of a value. Tensors by row number, values from outside by source, new objects by reference (built again at replay
+// with their contents at the end of the region: nothing can look at them before).
 Operand Recorder::operand(PyObject* v, int shadow) {
     Operand o;
     if (!v) return o;
@@ -30,7 +31,8 @@ Operand Recorder::operand(PyObject* v, int shadow) {
     return o;
 }
 
-void Recorder::event(EventKind kind, PyObject* target, int target_shadow, PyObject* key, int key_shadow, PyObject* value, int value_shadow) {
+void Recorder::event(EventKind kind, PyObject* target, int target_shadow, PyObject* key, int key_shadow, PyObject* value,
+                     int value_shadow) {
     if (broken_) return;
     Event e{kind};
     e.target = operand(target, target_shadow);
@@ -58,7 +60,7 @@ void Recorder::set_attribute(PyObject* o, int shadow, PyObject* name, PyObject* 
     }
     if (in_type && Py_IS_TYPE(in_type, &PyProperty_Type)) return;
     bool slot = in_type && Py_TYPE(in_type)->tp_descr_set;
-    if (slot && !Py_IS_TYPE(in_type, &PyMemberDescr_Type)) return note_break(break_opaque_object, o);   // a C setter may do anything
+    if (slot && !Py_IS_TYPE(in_type, &PyMemberDescr_Type)) return note_break(break_opaque_object, o);  // a C setter may do anything
     event(EventKind::SetAttr, o, shadow, name, Internal, value, value_shadow);
     int where = slot ? shadow : sources.child(SourceKind::Dict, shadow);
     if (!slot)
@@ -71,14 +73,15 @@ void Recorder::set_item(PyObject* o, int shadow, PyObject* key, PyObject* value,
         if (!(Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE)) return note_break(break_opaque_object, o);
     }
     static PyObject* setitem = PyUnicode_InternFromString("__setitem__");
-    if (PyObject* how = _PyType_Lookup(Py_TYPE(o), setitem); how && PyFunction_Check(how)) {   // a frame of the recording
+    if (PyObject* how = _PyType_Lookup(Py_TYPE(o), setitem); how && PyFunction_Check(how)) {  // a frame of the recording
         type_lookup(Py_TYPE(o), setitem, how);
         PyObject* args[3] = {o, key, value};
-        int shadows[3] = {shadow, Internal, value_shadow};   // the key was guarded by its use
+        int shadows[3] = {shadow, Internal, value_shadow};  // the key was guarded by its use
         return expect_frame(how, args, shadows, 3);
     }
     if (!PyDict_Check(o) && !PyList_Check(o)) return note_break(break_opaque_object, o);
-    if (PyDict_Check(o)) added(o, shadow, key);
+    if (PyDict_Check(o))
+        added(o, shadow, key);
     else if (PyLong_CheckExact(key)) {
         length(o, shadow);
         Py_ssize_t i = PyLong_AsSsize_t(key);
@@ -86,7 +89,8 @@ void Recorder::set_item(PyObject* o, int shadow, PyObject* key, PyObject* value,
         PyRef at = PyRef::steal(PyLong_FromSsize_t(i));
         event(EventKind::SetItem, o, shadow, key, Internal, value, value_shadow);
         return wrote(shadow, at.get(), value && immutable(value) ? value_shadow : int(Internal));
-    } else mutating(o, shadow, false);   // a slice
+    } else
+        mutating(o, shadow, false);  // a slice
     event(EventKind::SetItem, o, shadow, key, Internal, value, value_shadow);
     wrote(shadow, key, value && immutable(value) ? value_shadow : int(Internal));
 }

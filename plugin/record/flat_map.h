@@ -9,7 +9,7 @@ namespace framejit {
 
 class FlatMap {
 public:
-    static constexpr int kDead = -9;   // the value of a key that was taken out again
+    static constexpr int kDead = -9;  // the value of a key that was taken out again
     FlatMap() {
         if (pool().empty()) {
             cells_.resize(4096);
@@ -56,7 +56,7 @@ public:
 private:
     using Cell = std::pair<uint64_t, int>;
     static std::vector<std::vector<Cell>>& pool() {
-        static std::vector<std::vector<Cell>> p;   // used with the GIL only
+        static std::vector<std::vector<Cell>> p;  // used with the GIL only
         return p;
     }
     static size_t spread(uint64_t k) { return size_t(((k ^ (k >> 4) ^ (k >> 33)) * 0x9E3779B97F4A7C15ull) >> 40); }

@@ -28,7 +28,7 @@ std::string source_line(const std::string& file, int line) {
 }  // namespace
 
 Recorder::Recorder(Frame* f) : root(f), root_code(code_of(f)), entry_unit(0), entry_depth(0), state(global_state()) {
-    gc_was_on_ = PyGC_Disable();   // a recording keeps what it sees: collections would run often and find nothing
+    gc_was_on_ = PyGC_Disable();  // a recording keeps what it sees: collections would run often and find nothing
 }
 Recorder::~Recorder() {
     if (gc_was_on_) PyGC_Enable();
@@ -45,7 +45,7 @@ void Recorder::note_break(const BreakReason& reason, PyObject* subject, PyObject
     if (subject) found.detail += (callee ? " of " : "") + std::string(Py_TYPE(subject)->tp_name);
     PyObject *t, *v, *tb;
     PyErr_Fetch(&t, &v, &tb);
-    struct Unwatched {   // linecache is Python and no part of the region
+    struct Unwatched {  // linecache is Python and no part of the region
         Recorder* r = std::exchange(active_recorder, nullptr);
         ~Unwatched() { active_recorder = r; }
     } unwatched;
@@ -56,7 +56,8 @@ void Recorder::note_break(const BreakReason& reason, PyObject* subject, PyObject
                 found.file = utf8(code_of(f)->co_filename);
                 found.function = utf8(code_of(f)->co_qualname);
             }
-            found.stack.push_back(utf8(code_of(f)->co_filename) + ":" + std::to_string(line_of(f)) + " in " + utf8(code_of(f)->co_qualname));
+            found.stack.push_back(utf8(code_of(f)->co_filename) + ":" + std::to_string(line_of(f)) + " in " +
+                                  utf8(code_of(f)->co_qualname));
         }
         if (f == root) break;
     }
@@ -82,7 +83,7 @@ Recorder::Shadow* Recorder::enter_root(Frame* f, int depth) {
         PyObject* v = slots_of(f)[i];
         if (!v) continue;
         sh->s[i] = known_source(sources.slot(i), v);
-        if (!has_started(f) && i >= nargs && container(v)) contents(v, sh->s[i]);   // *args, **kwargs: the caller's values, one level down
+        if (!has_started(f) && i >= nargs && container(v)) contents(v, sh->s[i]);  // *args, **kwargs: the caller's values, one level down
     }
     // An object function itself may hold closures; whether it is another one than recorded shows only when it is used.
     identity_.emplace(function_of(f), sh->function);
@@ -112,11 +113,15 @@ Recorder::Shadow* Recorder::enter(Frame* f) {
         }
     int args = co->co_argcount + co->co_kwonlyargcount;
     int all = args + !!(co->co_flags & CO_VARARGS) + !!(co->co_flags & CO_VARKEYWORDS);
-    if (int* known = identity_.find(function_of(f))) sh->function = *known;
-    else sh->function = sources.constant(function_of(f));
-    if (!has_started(f) && pending_.function == function_of(f)) bind_pending(*sh, f, args, all);
-    else if (!has_started(f)) called_by_c(*sh, f, all);
-    else   // a generator's first run, or a frame that was not seen from its start
+    if (int* known = identity_.find(function_of(f)))
+        sh->function = *known;
+    else
+        sh->function = sources.constant(function_of(f));
+    if (!has_started(f) && pending_.function == function_of(f))
+        bind_pending(*sh, f, args, all);
+    else if (!has_started(f))
+        called_by_c(*sh, f, all);
+    else  // a generator's first run, or a frame that was not seen from its start
         for (int i = 0; i < locals_count(co); ++i) sh->s[i] = lookup(slots_of(f)[i], false);
     pending_.function = nullptr;
     now = f;
@@ -142,7 +147,8 @@ void Recorder::bind_pending(Shadow& sh, Frame* f, int nargs, int all) {
                 }
     // What went into *args or **kwargs has left the slots: immutable values are guarded now.
     for (size_t a = 0; a < used.size(); ++a)
-        if (!used[a] && pending_.args[a].second > 0 && immutable(pending_.args[a].first)) guard(GuardKind::Value, pending_.args[a].second, pending_.args[a].first);
+        if (!used[a] && pending_.args[a].second > 0 && immutable(pending_.args[a].first))
+            guard(GuardKind::Value, pending_.args[a].second, pending_.args[a].first);
     for (int i = 0; i < all; ++i) {
         if (sh.s[i] != Internal || !slots[i] || immutable(slots[i])) continue;
         int l = lookup(slots[i], false);
@@ -168,15 +174,17 @@ void Recorder::called_by_c(Shadow& sh, Frame* f, int all) {
     now = f;
     PyObject** slots = slots_of(f);
     PyObject* self = all ? slots[0] : nullptr;
-    if (self && constructing_ && PyType_IsSubtype(Py_TYPE(self), (PyTypeObject*)constructing_) && !identity_.find(self)) make_internal(self);   // __init__ of a new object
+    if (self && constructing_ && PyType_IsSubtype(Py_TYPE(self), (PyTypeObject*)constructing_) && !identity_.find(self))
+        make_internal(self);  // __init__ of a new object
     PyCodeObject* co = code_of(f);
     int nargs = co->co_argcount + co->co_kwonlyargcount;
     for (int i = 0; i < all; ++i) {
         sh.s[i] = lookup(slots[i], false);
         if (sh.s[i] != Unknown) continue;
         int d = i < nargs ? default_source(sh.function, co, i, slots[i]) : int(Unknown);
-        if (d > 0 && d != Unknown) sh.s[i] = known_source(d, slots[i]);
-        else if (i >= nargs && container(slots[i]) && Py_REFCNT(slots[i]) <= 2) {   // a pack made for this call
+        if (d > 0 && d != Unknown)
+            sh.s[i] = known_source(d, slots[i]);
+        else if (i >= nargs && container(slots[i]) && Py_REFCNT(slots[i]) <= 2) {  // a pack made for this call
             make_internal(slots[i]);
             sh.s[i] = Internal;
         }
@@ -185,14 +193,14 @@ void Recorder::called_by_c(Shadow& sh, Frame* f, int all) {
 
 // Gives back what only the recorder still holds, newest first: a container before what it holds.
 void Recorder::release(size_t mark) {
-    Recorder* self = std::exchange(active_recorder, nullptr);   // a __del__ that runs now is no part of the region
+    Recorder* self = std::exchange(active_recorder, nullptr);  // a __del__ that runs now is no part of the region
     size_t kept = mark;
     for (size_t i = keep_.size(); i-- > mark;) {
         PyObject* o = keep_[i];
         int* known = Py_REFCNT(o) == 1 ? identity_.find(o) : nullptr;
         if (known && *known == Internal) {
             *known = FlatMap::kDead;
-            if (PyCell_Check(o)) cell_shadow_.put(o, FlatMap::kDead);   // the address may come back as another cell
+            if (PyCell_Check(o)) cell_shadow_.put(o, FlatMap::kDead);  // the address may come back as another cell
             keep_[i] = nullptr;
             Py_DECREF(o);
         }
@@ -206,11 +214,12 @@ void Recorder::release(size_t mark) {
 void Recorder::leave(Shadow* sh, Frame* f, PyObject* result, int depth, bool yields) {
     Py_XSETREF(returned_, result && is_tensor(result) ? nullptr : Py_XNewRef(result));
     returned_shadow_ = result ? sh->s[depth] : int(Internal);
-    if (result && is_tensor(result)) returned_shadow_ = Internal;   // found by its row
+    if (result && is_tensor(result)) returned_shadow_ = Internal;  // found by its row
     if (!yields) suspended_.erase(f);
-    if (yields) suspended_[f] = sh->s;
+    if (yields)
+        suspended_[f] = sh->s;
     else if (!result && suspends(code_of(f)) && !is_generator(f))
-        for (int i = 0; i < locals_count(code_of(f)); ++i)   // moves into a generator object: values leave the slots
+        for (int i = 0; i < locals_count(code_of(f)); ++i)  // moves into a generator object: values leave the slots
             if (PyObject* v = slots_of(f)[i]; v && immutable(v)) guard(GuardKind::Value, sh->s[i], v);
     for (size_t i = active_.size(); i-- > 0;)
         if (active_[i] == sh) {

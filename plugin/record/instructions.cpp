@@ -6,8 +6,9 @@
 namespace framejit {
 
 namespace {
-bool reuses_its_tuple(PyObject* it) {   // when nobody else holds it
-    return Py_IS_TYPE(it, &PyEnum_Type) || Py_IS_TYPE(it, &PyZip_Type) || Py_IS_TYPE(it, &PyDictIterItem_Type) || Py_IS_TYPE(it, &PyDictRevIterItem_Type);
+bool reuses_its_tuple(PyObject* it) {  // when nobody else holds it
+    return Py_IS_TYPE(it, &PyEnum_Type) || Py_IS_TYPE(it, &PyZip_Type) || Py_IS_TYPE(it, &PyDictIterItem_Type) ||
+           Py_IS_TYPE(it, &PyDictRevIterItem_Type);
 }
 PyObject* name_at(Frame* f, int i) { return PyTuple_GET_ITEM(code_of(f)->co_names, i); }
 }  // namespace
@@ -29,7 +30,8 @@ struct Instructions {
             return;
         }
         int item = r.sources.child(SourceKind::Item, g, name);
-        if (PyDict_GetItemWithError(globals_of(f), name)) sh.result = item;
+        if (PyDict_GetItemWithError(globals_of(f), name))
+            sh.result = item;
         else {
             r.guard(GuardKind::Missing, item);
             if (PyDict_Check(builtins_of(f))) sh.result = r.sources.child(SourceKind::Item, r.sources.constant(builtins_of(f)), name);
@@ -38,7 +40,7 @@ struct Instructions {
     void load_deref() {
         PyObject* cell = slots_of(f)[in.arg];
         if (!cell || !PyCell_Check(cell)) return;
-        if (int* known = r.cell_shadow_.find(cell)) {   // made, or written, inside
+        if (int* known = r.cell_shadow_.find(cell)) {  // made, or written, inside
             PyObject* v = PyCell_GET(cell);
             sh.result = v && immutable(v) ? *known : int(Recorder::kOpen);
             if (sh.result <= 0) sh.result = Recorder::kOpen;
@@ -65,7 +67,7 @@ struct Instructions {
         int shadow = v ? s[-1] : int(Internal), source = cell_source(cell);
         if (source > 0) r.event(EventKind::SetCell, cell, source, nullptr, Internal, v, shadow);
         r.cell_shadow_.put(cell, v && immutable(v) ? shadow : int(Internal));
-        r.make_internal(cell);   // keeps it alive; does not replace a source
+        r.make_internal(cell);  // keeps it alive; does not replace a source
     }
     void store_attr() {
         PyObject *o = sp[-1], *v = sp[-2], *name = name_at(f, in.arg);
@@ -79,7 +81,7 @@ struct Instructions {
         r.use_type(o, s[-1]);
         PyObject* how = _PyType_Lookup(Py_TYPE(o), setattr);
         r.type_lookup(Py_TYPE(o), setattr, how);
-        if (how && PyFunction_Check(how)) {   // a __setattr__ in Python is a frame of the recording
+        if (how && PyFunction_Check(how)) {  // a __setattr__ in Python is a frame of the recording
             PyObject* args[3] = {o, name, v};
             int shadows[3] = {s[-1], Internal, s[-2]};
             return r.expect_frame(how, args, shadows, 3);
@@ -104,19 +106,27 @@ struct Instructions {
     void branch() {
         PyObject* v = sp[-1];
         sh.result = s[-1];
-        if (container(v) && s[-1] > 0) r.length(v, s[-1]);
-        else r.use(v, s[-1]);
+        if (container(v) && s[-1] > 0)
+            r.length(v, s[-1]);
+        else
+            r.use(v, s[-1]);
     }
     void is_op() {
         for (int i = 1; i <= 2; ++i) {
             PyObject *v = sp[-i], *other = sp[-(3 - i)];
-            if (s[-i] == Unknown) r.hole(v);
+            if (s[-i] == Unknown)
+                r.hole(v);
             else if (s[-i] > 0 && (immutable(v) || plain_c_value(v))) {
-                if (other == Py_None && v != Py_None) r.use_type(v, s[-i]);
-                else r.guard(GuardKind::Value, s[-i], v);
-            } else if (s[-i] > 0 && code_like(v) && other != Py_None) r.guard(GuardKind::Identity, s[-i], v);
-            else if (s[-i] > 0 && s[-(3 - i)] > 0 && other != Py_None) r.guard(v == other ? GuardKind::Same : GuardKind::NotSame, s[-i], nullptr, s[-(3 - i)]);
-            else r.use_type(v, s[-i]);
+                if (other == Py_None && v != Py_None)
+                    r.use_type(v, s[-i]);
+                else
+                    r.guard(GuardKind::Value, s[-i], v);
+            } else if (s[-i] > 0 && code_like(v) && other != Py_None)
+                r.guard(GuardKind::Identity, s[-i], v);
+            else if (s[-i] > 0 && s[-(3 - i)] > 0 && other != Py_None)
+                r.guard(v == other ? GuardKind::Same : GuardKind::NotSame, s[-i], nullptr, s[-(3 - i)]);
+            else
+                r.use_type(v, s[-i]);
         }
     }
     void binary() {
@@ -127,26 +137,31 @@ struct Instructions {
         }
         if (native(sp[-2], s[-2]) || native(sp[-1], s[-1])) return;
         bool left = is_tensor(sp[-2]), right = is_tensor(sp[-1]);
-        if (left != right && r.defer_scalar(left ? sp[-1] : sp[-2], left ? s[-1] : s[-2])) return r.use(left ? sp[-2] : sp[-1], left ? s[-2] : s[-1]);
+        if (left != right && r.defer_scalar(left ? sp[-1] : sp[-2], left ? s[-1] : s[-2]))
+            return r.use(left ? sp[-2] : sp[-1], left ? s[-2] : s[-1]);
         r.use(sp[-2], s[-2]);
         r.use(sp[-1], s[-1]);
         if (in.arg >= 13 && s[-2] > 0 && (PyList_Check(sp[-2]) || PyDict_Check(sp[-2]) || PyAnySet_Check(sp[-2]))) extend_in_place();
     }
     // An object of C code from outside (a numpy array): what is computed from it has no guard.
     bool native(PyObject* v, int shadow) {
-        if (shadow <= 0 || immutable(v) || container(v) || is_tensor(v) || code_like(v) || plain_c_value(v) || (Py_TYPE(v)->tp_flags & Py_TPFLAGS_HEAPTYPE)) return false;
+        if (shadow <= 0 || immutable(v) || container(v) || is_tensor(v) || code_like(v) || plain_c_value(v) ||
+            (Py_TYPE(v)->tp_flags & Py_TPFLAGS_HEAPTYPE))
+            return false;
         r.note_break(r.foreign(shadow) ? break_foreign : break_opaque_object, v);
         return true;
     }
-    void extend_in_place() {   // `+=` and `|=` on a container from outside change it
+    void extend_in_place() {  // `+=` and `|=` on a container from outside change it
         r.mutating(sp[-2], s[-2], false);
         PyObject* name = PyUnicode_FromString(PyList_Check(sp[-2]) ? "extend" : "update");
         PyRef method = PyRef::steal(PyObject_GetAttr((PyObject*)Py_TYPE(sp[-2]), name));
         Py_XDECREF(name);
         PyObject* args[2] = {sp[-2], sp[-1]};
         int shadows[2] = {s[-2], s[-1]};
-        if (method) r.call_event(method.get(), Internal, args, shadows, 2, nullptr);
-        else PyErr_Clear();
+        if (method)
+            r.call_event(method.get(), Internal, args, shadows, 2, nullptr);
+        else
+            PyErr_Clear();
     }
     void compare() {
         int kind = r.arithmetic(SourceKind::Compare, in.arg, sp[-2], s[-2], sp[-1], s[-1]);
@@ -164,31 +179,41 @@ struct Instructions {
             if (r.written(s[-1], sp[-2])) return;
             int item = r.sources.child(SourceKind::Item, s[-1], sp[-2]);
             bool there = PyDict_GetItemWithError(sp[-1], sp[-2]) != nullptr;
-            if (!PyUnicode_CheckExact(sp[-2]) && !PyLong_CheckExact(sp[-2])) r.contents(sp[-1], s[-1]);
-            else r.guard(there ? GuardKind::Present : GuardKind::Missing, item);
+            if (!PyUnicode_CheckExact(sp[-2]) && !PyLong_CheckExact(sp[-2]))
+                r.contents(sp[-1], s[-1]);
+            else
+                r.guard(there ? GuardKind::Present : GuardKind::Missing, item);
             return;
         }
         r.use(sp[-1], s[-1]);
     }
     void unary(int what) {
         int kind = r.arithmetic(SourceKind::Unary, what, sp[-1], s[-1], nullptr, 0);
-        if (kind != Recorder::kOpen) sh.result = kind;
-        else if (what == 3 && container(sp[-1])) r.length(sp[-1], s[-1]);
-        else r.use(sp[-1], s[-1]);
+        if (kind != Recorder::kOpen)
+            sh.result = kind;
+        else if (what == 3 && container(sp[-1]))
+            r.length(sp[-1], s[-1]);
+        else
+            r.use(sp[-1], s[-1]);
     }
     // Immutable values that go into a new object leave the slots.
     void leave_slots(int n) {
         for (int i = 1; i <= n; ++i) {
-            if (s[-i] == Unknown) r.hole(sp[-i]);
-            else if (immutable(sp[-i])) r.use_value(sp[-i], s[-i]);
+            if (s[-i] == Unknown)
+                r.hole(sp[-i]);
+            else if (immutable(sp[-i]))
+                r.use_value(sp[-i], s[-i]);
         }
     }
     void iterate() {
         PyObject* v = sp[-1];
-        if (s[-1] == Unknown) r.hole(v);
+        if (s[-1] == Unknown)
+            r.hole(v);
         else if (s[-1] > 0) {
-            if (PyIter_Check(v) && !container(v) && Py_TYPE(v)->tp_iter == PyObject_SelfIter) r.note_break(break_iterator, v);
-            else r.use(v, s[-1]);
+            if (PyIter_Check(v) && !container(v) && Py_TYPE(v)->tp_iter == PyObject_SelfIter)
+                r.note_break(break_iterator, v);
+            else
+                r.use(v, s[-1]);
         }
     }
     void for_iter() {
@@ -231,97 +256,139 @@ struct Instructions {
         }
         sh.result = r.call(sh, fn, fs, all.data(), shadows.data(), int(all.size()), int(n), names.get());
         if (sh.kept_names) Py_CLEAR(sh.kept_names);
-        sh.kept_names = names.release();   // `pending_` points at it until the frame starts
+        sh.kept_names = names.release();  // `pending_` points at it until the frame starts
     }
     void run();
 };
 
+// long: one row per instruction
 void Instructions::run() {
     switch (in.op) {
-        case Op::LoadFast: sh.result = sh.s[in.arg]; break;
-        case Op::StoreFast: sh.s[in.arg] = s[-1]; break;
-        case Op::LoadGlobal: load_global(); break;
-        case Op::LoadName: case Op::LoadClassderef: break;
-        case Op::LoadDeref: load_deref(); break;
-        case Op::StoreDeref: case Op::DeleteDeref: store_deref(); break;
-        case Op::MakeCell: sh.result = sh.s[in.arg]; break;
-        case Op::LoadClosure:
-            if (PyObject* cell = slots_of(f)[in.arg]; cell && PyCell_Check(cell)) {
-                if (cell_source(cell) == Internal) r.make_internal(cell);
-            }
-            break;
-        case Op::LoadAttr: sh.result = r.attribute(sp[-1], s[-1], name_at(f, in.arg)); break;
-        case Op::LoadMethod:
-            sh.self = s[-1];
-            sh.result = r.attribute(sp[-1], s[-1], name_at(f, in.arg));
-            break;
-        case Op::BinarySubscr: sh.result = r.item(sp[-2], s[-2], sp[-1], s[-1]); break;
-        case Op::StoreAttr: store_attr(); break;
-        case Op::DeleteAttr: if (s[-1] > 0) r.event(EventKind::DelAttr, sp[-1], s[-1], name_at(f, in.arg), Internal, nullptr, Internal); break;
-        case Op::StoreSubscr: store_subscr(); break;
-        case Op::DeleteSubscr:
-            r.use(sp[-1], s[-1]);
-            if (s[-2] > 0 && r.mutating(sp[-2], s[-2], false)) r.event(EventKind::DelItem, sp[-2], s[-2], sp[-1], s[-1], nullptr, Internal);
-            break;
-        case Op::StoreGlobal: {
-            int g = r.sources.constant(globals_of(f));
-            r.added(globals_of(f), g, name_at(f, in.arg));
-            r.event(EventKind::SetItem, globals_of(f), g, name_at(f, in.arg), Internal, sp[-1], s[-1]);
-            r.wrote(g, name_at(f, in.arg), s[-1]);
-            break;
+    case Op::LoadFast: sh.result = sh.s[in.arg]; break;
+    case Op::StoreFast: sh.s[in.arg] = s[-1]; break;
+    case Op::LoadGlobal: load_global(); break;
+    case Op::LoadName:
+    case Op::LoadClassderef: break;
+    case Op::LoadDeref: load_deref(); break;
+    case Op::StoreDeref:
+    case Op::DeleteDeref: store_deref(); break;
+    case Op::MakeCell: sh.result = sh.s[in.arg]; break;
+    case Op::LoadClosure:
+        if (PyObject* cell = slots_of(f)[in.arg]; cell && PyCell_Check(cell)) {
+            if (cell_source(cell) == Internal) r.make_internal(cell);
         }
-        case Op::DeleteGlobal: r.note_break(break_unknown_value); break;
-        case Op::BinaryOp: binary(); break;
-        case Op::CompareOp: compare(); break;
-        case Op::ContainsOp: contains(); break;
-        case Op::IsOp: is_op(); break;
-        case Op::UnaryNegative: unary(0); break;
-        case Op::UnaryPositive: unary(1); break;
-        case Op::UnaryInvert: unary(2); break;
-        case Op::UnaryNot: unary(3); break;
-        case Op::FormatValue:
+        break;
+    case Op::LoadAttr: sh.result = r.attribute(sp[-1], s[-1], name_at(f, in.arg)); break;
+    case Op::LoadMethod:
+        sh.self = s[-1];
+        sh.result = r.attribute(sp[-1], s[-1], name_at(f, in.arg));
+        break;
+    case Op::BinarySubscr: sh.result = r.item(sp[-2], s[-2], sp[-1], s[-1]); break;
+    case Op::StoreAttr: store_attr(); break;
+    case Op::DeleteAttr:
+        if (s[-1] > 0) r.event(EventKind::DelAttr, sp[-1], s[-1], name_at(f, in.arg), Internal, nullptr, Internal);
+        break;
+    case Op::StoreSubscr: store_subscr(); break;
+    case Op::DeleteSubscr:
+        r.use(sp[-1], s[-1]);
+        if (s[-2] > 0 && r.mutating(sp[-2], s[-2], false)) r.event(EventKind::DelItem, sp[-2], s[-2], sp[-1], s[-1], nullptr, Internal);
+        break;
+    case Op::StoreGlobal: {
+        int g = r.sources.constant(globals_of(f));
+        r.added(globals_of(f), g, name_at(f, in.arg));
+        r.event(EventKind::SetItem, globals_of(f), g, name_at(f, in.arg), Internal, sp[-1], s[-1]);
+        r.wrote(g, name_at(f, in.arg), s[-1]);
+        break;
+    }
+    case Op::DeleteGlobal: r.note_break(break_unknown_value); break;
+    case Op::BinaryOp: binary(); break;
+    case Op::CompareOp: compare(); break;
+    case Op::ContainsOp: contains(); break;
+    case Op::IsOp: is_op(); break;
+    case Op::UnaryNegative: unary(0); break;
+    case Op::UnaryPositive: unary(1); break;
+    case Op::UnaryInvert: unary(2); break;
+    case Op::UnaryNot: unary(3); break;
+    case Op::FormatValue:
+        r.use(sp[-1], s[-1]);
+        if (in.arg & 4) r.use(sp[-2], s[-2]);  // value and format specification
+        break;
+    case Op::PushExcInfo: sh.result = s[-1]; break;
+    case Op::WithExceptStart:
+        if (PyMethod_Check(sp[-4])) r.call_target(sp[-4], s[-4]);
+        break;
+    case Op::CheckExcMatch:
+        r.use_type(sp[-2], s[-2]);
+        r.use(sp[-1], s[-1]);
+        break;
+    case Op::MatchMapping:
+    case Op::MatchSequence: r.use_type(sp[-1], s[-1]); break;
+    case Op::MatchKeys: r.use(sp[-2], s[-2]); break;
+    case Op::MatchClass:
+        if (s[-3] > 0) r.note_break(break_unknown_value, sp[-3]);
+        break;
+    case Op::GetAwaitable:
+    case Op::GetAiter:
+    case Op::GetAnext:
+        if (s[-1] > 0) r.note_break(break_iterator, sp[-1]);
+        break;
+    case Op::GetLen:
+        if (container(sp[-1]))
+            r.length(sp[-1], s[-1]);
+        else
             r.use(sp[-1], s[-1]);
-            if (in.arg & 4) r.use(sp[-2], s[-2]);   // value and format specification
-            break;
-        case Op::PushExcInfo: sh.result = s[-1]; break;
-        case Op::WithExceptStart: if (PyMethod_Check(sp[-4])) r.call_target(sp[-4], s[-4]); break;
-        case Op::CheckExcMatch:
-            r.use_type(sp[-2], s[-2]);
-            r.use(sp[-1], s[-1]);
-            break;
-        case Op::MatchMapping: case Op::MatchSequence: r.use_type(sp[-1], s[-1]); break;
-        case Op::MatchKeys: r.use(sp[-2], s[-2]); break;
-        case Op::MatchClass: if (s[-3] > 0) r.note_break(break_unknown_value, sp[-3]); break;
-        case Op::GetAwaitable: case Op::GetAiter: case Op::GetAnext: if (s[-1] > 0) r.note_break(break_iterator, sp[-1]); break;
-        case Op::GetLen: if (container(sp[-1])) r.length(sp[-1], s[-1]); else r.use(sp[-1], s[-1]); break;
-        case Op::PopJumpIfFalse: case Op::PopJumpIfTrue: case Op::JumpIfFalseOrPop: case Op::JumpIfTrueOrPop: branch(); break;
-        case Op::PopJumpIfNone: case Op::PopJumpIfNotNone:
-            if (s[-1] == Unknown) r.hole(sp[-1]);
-            else r.use_type(sp[-1], s[-1]);
-            break;
-        case Op::GetIter: case Op::ListExtend: case Op::DictUpdate: case Op::DictMerge: case Op::SetUpdate: case Op::UnpackSequence: case Op::UnpackEx:
-            iterate();
-            break;
-        case Op::ForIter: for_iter(); break;
-        case Op::Send: if (s[-2] > 0) r.note_break(break_iterator, sp[-2]); break;
-        case Op::BuildTuple: case Op::BuildList: case Op::BuildSet: case Op::BuildString: case Op::BuildSlice: leave_slots(in.arg); break;
-        case Op::BuildConstKeyMap: leave_slots(in.arg + 1); break;
-        case Op::BuildMap: leave_slots(2 * in.arg); break;
-        case Op::ListAppend: case Op::SetAdd: leave_slots(1); break;
-        case Op::MapAdd: leave_slots(2); break;
-        case Op::KwNames: r.kwnames_ = PyTuple_GET_ITEM(code_of(f)->co_consts, in.arg); break;
-        case Op::Call: call(); break;
-        case Op::CallFunctionEx: call_ex(); break;
-        case Op::BeforeWith: if (s[-1] == Unknown) r.hole(sp[-1]); else r.use_type(sp[-1], s[-1]); break;
-        case Op::ImportName: case Op::ImportFrom: break;
-        case Op::ImportStar: r.note_break(break_unknown_value); break;
-        default: break;
+        break;
+    case Op::PopJumpIfFalse:
+    case Op::PopJumpIfTrue:
+    case Op::JumpIfFalseOrPop:
+    case Op::JumpIfTrueOrPop: branch(); break;
+    case Op::PopJumpIfNone:
+    case Op::PopJumpIfNotNone:
+        if (s[-1] == Unknown)
+            r.hole(sp[-1]);
+        else
+            r.use_type(sp[-1], s[-1]);
+        break;
+    case Op::GetIter:
+    case Op::ListExtend:
+    case Op::DictUpdate:
+    case Op::DictMerge:
+    case Op::SetUpdate:
+    case Op::UnpackSequence:
+    case Op::UnpackEx: iterate(); break;
+    case Op::ForIter: for_iter(); break;
+    case Op::Send:
+        if (s[-2] > 0) r.note_break(break_iterator, sp[-2]);
+        break;
+    case Op::BuildTuple:
+    case Op::BuildList:
+    case Op::BuildSet:
+    case Op::BuildString:
+    case Op::BuildSlice: leave_slots(in.arg); break;
+    case Op::BuildConstKeyMap: leave_slots(in.arg + 1); break;
+    case Op::BuildMap: leave_slots(2 * in.arg); break;
+    case Op::ListAppend:
+    case Op::SetAdd: leave_slots(1); break;
+    case Op::MapAdd: leave_slots(2); break;
+    case Op::KwNames: r.kwnames_ = PyTuple_GET_ITEM(code_of(f)->co_consts, in.arg); break;
+    case Op::Call: call(); break;
+    case Op::CallFunctionEx: call_ex(); break;
+    case Op::BeforeWith:
+        if (s[-1] == Unknown)
+            r.hole(sp[-1]);
+        else
+            r.use_type(sp[-1], s[-1]);
+        break;
+    case Op::ImportName:
+    case Op::ImportFrom: break;
+    case Op::ImportStar: r.note_break(break_unknown_value); break;
+    default: break;
     }
 }
 
 void Recorder::before(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
     now = f;
-    Py_CLEAR(returned_);   // strong, or a freed object's address could vouch for another object
+    Py_CLEAR(returned_);  // strong, or a freed object's address could vouch for another object
     pending_.function = nullptr;
     sh.result = sh.self = kOpen;
     sh.unit = in.start;
@@ -329,13 +396,13 @@ void Recorder::before(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
     Instructions{*this, sh, f, in, sp, sh.s.data() + (sp - slots_of(f))}.run();
 }
 
-
+// long: one row per instruction
 void Recorder::after(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
     now = f;
     PyObject** slots = slots_of(f);
     int* s = sh.s.data() + (sp - slots);
     PyObject* top = sp > slots + locals_count(code_of(f)) ? sp[-1] : nullptr;
-    if (keep_.size() > sh.keep_mark) release(sh.keep_mark);   // the frames that ran below have been cleared by now
+    if (keep_.size() > sh.keep_mark) release(sh.keep_mark);  // the frames that ran below have been cleared by now
     auto settle = [&](int result) {
         if (result == kWritten) return top && immutable(top) ? written_shadow_ : lookup(top, true);
         if (result == kOpen) return value_of(top);
@@ -343,70 +410,106 @@ void Recorder::after(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
         return known_source(result, top);
     };
     switch (in.op) {
-        case Op::LoadFast: s[-1] = sh.result; break;
-        case Op::LoadGlobal:
-            s[-1] = settle(sh.result);
-            if (in.arg & 1) s[-2] = Internal;
-            break;
-        case Op::LoadDeref: s[-1] = settle(sh.result); break;
-        case Op::LoadName: case Op::LoadClassderef: s[-1] = lookup(top, true); break;
-        case Op::MakeCell:
-            make_internal(slots[in.arg]);
-            cell_shadow_.put(slots[in.arg], sh.result > 0 && PyCell_GET(slots[in.arg]) && immutable(PyCell_GET(slots[in.arg])) ? sh.result : int(Internal));
-            sh.s[in.arg] = Internal;
-            break;
-        case Op::LoadConst: case Op::PushNull: case Op::LoadClosure: case Op::LoadAssertionError: case Op::LoadBuildClass: s[-1] = Internal; break;
-        case Op::LoadAttr: case Op::BinarySubscr: s[-1] = settle(sh.result); break;
-        case Op::LoadMethod:
-            s[-2] = Internal;
-            s[-1] = sp[-2] ? sh.self : settle(sh.result);
-            break;
-        case Op::Precall:
-            if (sp[-(in.arg + 2)] && s[-(in.arg + 1)] == Internal) s[-(in.arg + 1)] = lookup(sp[-(in.arg + 1)], false);
-            break;
-        case Op::Call: case Op::CallFunctionEx:
-            Py_CLEAR(sh.kept_names);
-            s[-1] = settle(sh.result);
-            break;
-        case Op::ForIter:
-            if (top && PyTuple_CheckExact(top) && sp - slots >= 2 && sp[-2] && reuses_its_tuple(sp[-2])) {
-                s[-1] = Internal;
-                make_internal(top);
-                break;
-            }
-            [[fallthrough]];
-        case Op::Send: if (top) s[-1] = value_of(top); break;
-        case Op::Copy: s[-1] = s[-1 - in.arg]; break;
-        case Op::Swap: std::swap(s[-1], s[-in.arg]); break;
-        case Op::UnpackSequence: for (int i = 1; i <= in.arg; ++i) s[-i] = lookup(sp[-i], true); break;
-        case Op::UnpackEx: for (int i = 1; i <= 1 + (in.arg & 255) + (in.arg >> 8); ++i) s[-i] = lookup(sp[-i], true); break;
-        case Op::BinaryOp: case Op::CompareOp: case Op::UnaryNegative: case Op::UnaryInvert: case Op::UnaryPositive: case Op::UnaryNot:
-            settle_scalar();
-            s[-1] = settle(sh.result);
-            break;
-        case Op::BuildTuple: case Op::BuildList: case Op::BuildSet: case Op::BuildMap: case Op::BuildConstKeyMap: case Op::MakeFunction: case Op::ListToTuple:
-        case Op::GetIter:
+    case Op::LoadFast: s[-1] = sh.result; break;
+    case Op::LoadGlobal:
+        s[-1] = settle(sh.result);
+        if (in.arg & 1) s[-2] = Internal;
+        break;
+    case Op::LoadDeref: s[-1] = settle(sh.result); break;
+    case Op::LoadName:
+    case Op::LoadClassderef: s[-1] = lookup(top, true); break;
+    case Op::MakeCell:
+        make_internal(slots[in.arg]);
+        cell_shadow_.put(slots[in.arg],
+                         sh.result > 0 && PyCell_GET(slots[in.arg]) && immutable(PyCell_GET(slots[in.arg])) ? sh.result : int(Internal));
+        sh.s[in.arg] = Internal;
+        break;
+    case Op::LoadConst:
+    case Op::PushNull:
+    case Op::LoadClosure:
+    case Op::LoadAssertionError:
+    case Op::LoadBuildClass: s[-1] = Internal; break;
+    case Op::LoadAttr:
+    case Op::BinarySubscr: s[-1] = settle(sh.result); break;
+    case Op::LoadMethod:
+        s[-2] = Internal;
+        s[-1] = sp[-2] ? sh.self : settle(sh.result);
+        break;
+    case Op::Precall:
+        if (sp[-(in.arg + 2)] && s[-(in.arg + 1)] == Internal) s[-(in.arg + 1)] = lookup(sp[-(in.arg + 1)], false);
+        break;
+    case Op::Call:
+    case Op::CallFunctionEx:
+        Py_CLEAR(sh.kept_names);
+        s[-1] = settle(sh.result);
+        break;
+    case Op::ForIter:
+        if (top && PyTuple_CheckExact(top) && sp - slots >= 2 && sp[-2] && reuses_its_tuple(sp[-2])) {
             s[-1] = Internal;
             make_internal(top);
             break;
-        case Op::ContainsOp: case Op::IsOp: case Op::BuildString: case Op::BuildSlice: case Op::FormatValue: case Op::GetLen:
-        case Op::CheckExcMatch: case Op::ImportName: case Op::ImportFrom: case Op::MatchMapping: case Op::MatchSequence:
-            s[-1] = Internal;
-            break;
-        case Op::MatchKeys: case Op::MatchClass: s[-1] = lookup(top, false); break;
-        case Op::BeforeWith: s[-1] = value_of(top); s[-2] = Internal; break;
-        case Op::WithExceptStart: s[-1] = lookup(top, false); break;
-        case Op::PushExcInfo:
-            s[-1] = sh.result > 0 ? sh.result : int(Internal);
-            s[-2] = Internal;
-            break;
-        case Op::CopyFreeVars: {
-            int n = locals_count(code_of(f)), first = n - free_vars_count(code_of(f));
-            for (int i = first; i < n && sh.function > 0; ++i)
-                if (slots[i]) sh.s[i] = known_source(sources.child(SourceKind::ClosureCell, sh.function, nullptr, i - first), slots[i]);
-            break;
         }
-        default: break;
+        [[fallthrough]];
+    case Op::Send:
+        if (top) s[-1] = value_of(top);
+        break;
+    case Op::Copy: s[-1] = s[-1 - in.arg]; break;
+    case Op::Swap: std::swap(s[-1], s[-in.arg]); break;
+    case Op::UnpackSequence:
+        for (int i = 1; i <= in.arg; ++i) s[-i] = lookup(sp[-i], true);
+        break;
+    case Op::UnpackEx:
+        for (int i = 1; i <= 1 + (in.arg & 255) + (in.arg >> 8); ++i) s[-i] = lookup(sp[-i], true);
+        break;
+    case Op::BinaryOp:
+    case Op::CompareOp:
+    case Op::UnaryNegative:
+    case Op::UnaryInvert:
+    case Op::UnaryPositive:
+    case Op::UnaryNot:
+        settle_scalar();
+        s[-1] = settle(sh.result);
+        break;
+    case Op::BuildTuple:
+    case Op::BuildList:
+    case Op::BuildSet:
+    case Op::BuildMap:
+    case Op::BuildConstKeyMap:
+    case Op::MakeFunction:
+    case Op::ListToTuple:
+    case Op::GetIter:
+        s[-1] = Internal;
+        make_internal(top);
+        break;
+    case Op::ContainsOp:
+    case Op::IsOp:
+    case Op::BuildString:
+    case Op::BuildSlice:
+    case Op::FormatValue:
+    case Op::GetLen:
+    case Op::CheckExcMatch:
+    case Op::ImportName:
+    case Op::ImportFrom:
+    case Op::MatchMapping:
+    case Op::MatchSequence: s[-1] = Internal; break;
+    case Op::MatchKeys:
+    case Op::MatchClass: s[-1] = lookup(top, false); break;
+    case Op::BeforeWith:
+        s[-1] = value_of(top);
+        s[-2] = Internal;
+        break;
+    case Op::WithExceptStart: s[-1] = lookup(top, false); break;
+    case Op::PushExcInfo:
+        s[-1] = sh.result > 0 ? sh.result : int(Internal);
+        s[-2] = Internal;
+        break;
+    case Op::CopyFreeVars: {
+        int n = locals_count(code_of(f)), first = n - free_vars_count(code_of(f));
+        for (int i = first; i < n && sh.function > 0; ++i)
+            if (slots[i]) sh.s[i] = known_source(sources.child(SourceKind::ClosureCell, sh.function, nullptr, i - first), slots[i]);
+        break;
+    }
+    default: break;
     }
 }
 

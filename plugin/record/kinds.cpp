@@ -1,7 +1,7 @@
 #include "plugin/record/kinds.h"
-#include <cstring>
 #include "plugin/frame/frame.h"
 #include "plugin/torch/tensor.h"
+#include <cstring>
 
 namespace framejit {
 
@@ -20,7 +20,8 @@ bool plain_c_value(PyObject* o) {
 // Overloads and packets live for ever and are made on first use, by torch's own Python.
 static bool torch_operator(PyObject* o) {
     const char* n = Py_TYPE(o)->tp_name;
-    return n[0] == 'O' ? !strcmp(n, "OpOverload") || !strcmp(n, "OpOverloadPacket") : n[0] == '_' && (!strcmp(n, "_OpNamespace") || !strcmp(n, "_Ops"));
+    return n[0] == 'O' ? !strcmp(n, "OpOverload") || !strcmp(n, "OpOverloadPacket")
+                       : n[0] == '_' && (!strcmp(n, "_OpNamespace") || !strcmp(n, "_Ops"));
 }
 bool code_like(PyObject* o) {
     return PyType_Check(o) || PyFunction_Check(o) || PyCFunction_Check(o) || PyModule_Check(o) || PyCode_Check(o) ||
@@ -42,7 +43,7 @@ PyObject* dict_of(PyObject* o) {
     PyObject** p = dict_slot(o);
     if (!p) return nullptr;
     if (*p || !(Py_TYPE(o)->tp_flags & Py_TPFLAGS_MANAGED_DICT)) return *p;
-    PyRef made = PyRef::steal(PyObject_GenericGetDict(o, nullptr));   // its attributes lie inline; the guards look them up in a dict
+    PyRef made = PyRef::steal(PyObject_GenericGetDict(o, nullptr));  // its attributes lie inline; the guards look them up in a dict
     if (!made) PyErr_Clear();
     p = dict_slot(o);
     return p ? *p : nullptr;

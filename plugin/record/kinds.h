@@ -11,6 +11,6 @@ bool container(PyObject*);       // dict, list, tuple, set
 bool constant_tuple(PyObject*);  // a tuple of constants: as good as a constant itself
 bool number(PyObject*);          // exact int, float or bool: arithmetic on it runs no user code
 bool generic_getattribute(PyTypeObject*);
-PyObject* dict_of(PyObject*);    // borrowed __dict__, null when there is none (attributes that lie inline get one)
+PyObject* dict_of(PyObject*);  // borrowed __dict__, null when there is none (attributes that lie inline get one)
 
 }  // namespace framejit

@@ -1,14 +1,15 @@
 // The three logs of a recording as plain data: operators, events, and what the exit state is made of.
-// Invariant: no log holds a tensor. Holding one changes what autograd does (AccumulateGrad copies, factories detach) and doubles peak memory.
+// Invariant: no log holds a tensor. Holding one changes what autograd does (AccumulateGrad copies, factories detach) and doubles peak
+// memory.
 #pragma once
-#include <string>
-#include <vector>
 #include "plugin/guard/guard.h"
 #include "plugin/torch/operators.h"
+#include <string>
+#include <vector>
 
 namespace framejit {
 
-enum : int { Unknown = -1, Internal = 0 };   // shadows; above 0: index of a source
+enum : int { Unknown = -1, Internal = 0 };  // shadows; above 0: index of a source
 
 // One tensor that an operator of the region touched.
 struct TensorRow {
@@ -22,34 +23,34 @@ struct TensorRow {
 // Python looked at the data of a small integer tensor that follows from integer inputs: the value is part of the guards.
 struct DataGuard {
     int row;
-    std::string expected;     // the bytes, in logical order
-    PyCodeObject* code;       // borrowed; where Python looked
+    std::string expected;  // the bytes, in logical order
+    PyCodeObject* code;    // borrowed; where Python looked
     int unit, line;
 };
 struct OpRow {
-    const OpSchema* schema;   // lives as long as the overload: for ever
-    PyRef overload, args, kwargs;   // placeholders hold tensor row numbers
-    std::vector<int> tensors;       // rows of the tensor arguments, in order of the placeholders
-    std::vector<int> results;       // rows, flattened; -1: None
-    int scalar = 0;                 // source of positional argument 1, a Python number that is an input of the graph; 0: none
+    const OpSchema* schema;        // lives as long as the overload: for ever
+    PyRef overload, args, kwargs;  // placeholders hold tensor row numbers
+    std::vector<int> tensors;      // rows of the tensor arguments, in order of the placeholders
+    std::vector<int> results;      // rows, flattened; -1: None
+    int scalar = 0;                // source of positional argument 1, a Python number that is an input of the graph; 0: none
     bool scalar_is_float = false;
-    PyCodeObject* code;       // borrowed: user line for messages
+    PyCodeObject* code;  // borrowed: user line for messages
     int unit;
 };
 
 // A value at a moment: constants and fresh objects by reference, everything else by number.
 struct Operand {
     enum Kind : uint8_t { None, Const, Src, Row, Object } kind = None;
-    int id = 0;               // Src: source, Row: tensor row
-    PyRef object;             // Const, Object (a heap object made in the region)
+    int id = 0;    // Src: source, Row: tensor row
+    PyRef object;  // Const, Object (a heap object made in the region)
 };
 enum class EventKind : uint8_t {
-    SetAttr,      // target.key = value, through object.__setattr__ semantics of its type
+    SetAttr,  // target.key = value, through object.__setattr__ semantics of its type
     DelAttr,
-    SetItem,      // target[key] = value
+    SetItem,  // target[key] = value
     DelItem,
-    SetCell,      // target is the cell
-    Call,         // target(*args) whose result is not used: list.append, print, ...
+    SetCell,  // target is the cell
+    Call,     // target(*args) whose result is not used: list.append, print, ...
 };
 struct Event {
     EventKind kind;
@@ -63,9 +64,13 @@ struct Break {
     const struct BreakReason* reason = nullptr;
     std::string detail, file, function, source_line;
     int line = 0;
-    std::vector<std::string> stack;   // user's frames, innermost first: file:line in function
+    std::vector<std::string> stack;  // user's frames, innermost first: file:line in function
 };
-struct BreakReason { const char* code; const char* text; const char* hint; };
+struct BreakReason {
+    const char* code;
+    const char* text;
+    const char* hint;
+};
 #define BREAK_REASON(code, text, hint) extern const BreakReason break_##code;
 #include "plugin/record/break_reason.def"
 #undef BREAK_REASON

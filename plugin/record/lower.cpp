@@ -1,14 +1,16 @@
 #include "plugin/record/lower.h"
-#include <algorithm>
-#include <numeric>
 #include "framejit/options.h"
 #include "plugin/torch/torch.h"
+#include <algorithm>
+#include <numeric>
 
 namespace framejit {
 namespace {
 
-constexpr const char* kMetadataOps[] = {"aten::resize_", "aten::set_", "aten::as_strided_", "aten::t_", "aten::transpose_", "aten::squeeze_", "aten::unsqueeze_",
-                                        "aten::swapaxes_", "aten::swapdims_", "aten::requires_grad_", "aten::detach_", "aten::rename_", "aten::resize_as_", "aten::_resize"};
+constexpr const char* kMetadataOps[] = {"aten::resize_",    "aten::set_",           "aten::as_strided_", "aten::t_",
+                                        "aten::transpose_", "aten::squeeze_",       "aten::unsqueeze_",  "aten::swapaxes_",
+                                        "aten::swapdims_",  "aten::requires_grad_", "aten::detach_",     "aten::rename_",
+                                        "aten::resize_as_", "aten::_resize"};
 bool changes_metadata(const std::string& name) {
     for (const char* p : kMetadataOps) {
         size_t n = std::char_traits<char>::length(p);
@@ -45,17 +47,24 @@ bool identity(const std::vector<int>& order) {
 }
 
 struct StorageState {
-    enum Kind : uint8_t { Unset, Memory, Value } kind = Unset;   // Memory: an input's or an extern result's; Value: contiguous in memory order
-    Ref base = nullptr;        // Memory: input or result node (logical shape); Value: the value in memory order
-    Shape sizes, strides;      // of the tensor that owns it
-    int64_t offset = 0;        // its storage offset
-    std::vector<int> order;    // memory order of the owner's dimensions
-    int input = -1;            // Memory of which input
+    enum Kind : uint8_t {
+        Unset,
+        Memory,
+        Value
+    } kind = Unset;          // Memory: an input's or an extern result's; Value: contiguous in memory order
+    Ref base = nullptr;      // Memory: input or result node (logical shape); Value: the value in memory order
+    Shape sizes, strides;    // of the tensor that owns it
+    int64_t offset = 0;      // its storage offset
+    std::vector<int> order;  // memory order of the owner's dimensions
+    int input = -1;          // Memory of which input
     int version = 0;
     bool written = false;
-    bool padded = false;       // Value: base has one more dimension, of extent 1, so that a copy of memory is not taken for that memory
+    bool padded = false;  // Value: base has one more dimension, of extent 1, so that a copy of memory is not taken for that memory
 };
-struct TensorValue { Ref value = nullptr; int version = -1; };
+struct TensorValue {
+    Ref value = nullptr;
+    int version = -1;
+};
 
 class Lowering {
 public:
@@ -84,7 +93,9 @@ private:
     std::vector<StorageState> storages_;
     std::vector<char> needed_;
 
-    void fail(std::string why) { if (out_.failure.empty()) out_.failure = std::move(why); }
+    void fail(std::string why) {
+        if (out_.failure.empty()) out_.failure = std::move(why);
+    }
     const TensorRow& row(int t) const { return r_.tensors[t]; }
 
     void choose(bool only_needed) {
@@ -141,7 +152,7 @@ private:
         s.order = memory_order(spec.sizes, spec.strides, dense);
         if (!dense && numel(spec.sizes) > 0) return fail("a result with gaps in memory: " + std::string(name_of(spec.dtype)));
         if (!identity(s.order)) s.base = transpose(value, s.order);
-        if (value->op == &op_input || value->op == &op_result) {   // a clone: the same value in other memory
+        if (value->op == &op_input || value->op == &op_result) {  // a clone: the same value in other memory
             s.padded = true;
             Attrs shape;
             shape.i = s.base->shape;
@@ -169,14 +180,18 @@ private:
         for (size_t i = 0; i < s.order.size(); ++i) inverse[s.order[i]] = int(i);
         return transpose(base, inverse);
     }
-    bool covers(const TensorSpec& spec, const StorageState& s) const { return spec.offset == s.offset && spec.sizes == s.sizes && spec.strides == s.strides; }
+    bool covers(const TensorSpec& spec, const StorageState& s) const {
+        return spec.offset == s.offset && spec.sizes == s.sizes && spec.strides == s.strides;
+    }
 
     Ref value_of(int t) {
         const TensorRow& tr = row(t);
         if (tr.op < 0 && values_[t].version < 0) {
             StorageState& s = storage_of(t);
-            if (s.kind == StorageState::Unset) open_input(t);
-            else if (tr.source > 0 || tr.constant) open_alias(t);
+            if (s.kind == StorageState::Unset)
+                open_input(t);
+            else if (tr.source > 0 || tr.constant)
+                open_alias(t);
         }
         StorageState& s = storage_of(t);
         if (values_[t].value && values_[t].version == s.version) return values_[t].value;
@@ -185,8 +200,10 @@ private:
             return values_[t].value;
         }
         Ref v = nullptr;
-        if (covers(tr.spec, s)) v = owner_value(s);
-        else if (tr.op >= 0 && r_.ops[tr.op].schema->view) v = view_again(r_.ops[tr.op], tr.result);
+        if (covers(tr.spec, s))
+            v = owner_value(s);
+        else if (tr.op >= 0 && r_.ops[tr.op].schema->view)
+            v = view_again(r_.ops[tr.op], tr.result);
         if (!v) v = strided_look(tr.spec, s);
         if (!v) {
             fail("a view that cannot be expressed: " + (tr.op >= 0 ? r_.ops[tr.op].schema->name : std::string("of an input")));
@@ -248,7 +265,7 @@ private:
             std::vector<Ref> refs;
             for (Py_ssize_t i = 0; i < n; ++i) {
                 int index;
-                refs.push_back(is_placeholder(items[i], &index) ? tensors[index] : nullptr);   // null: None, as in index(x, [None, i])
+                refs.push_back(is_placeholder(items[i], &index) ? tensors[index] : nullptr);  // null: None, as in index(x, [None, i])
             }
             return {refs};
         }
@@ -284,8 +301,10 @@ private:
         for (size_t i = 0; i < op.schema->args.size(); ++i) {
             const ArgSchema& a = op.schema->args[i];
             PyObject* v = nullptr;
-            if (Py_ssize_t(i) < given) v = PyTuple_GET_ITEM(op.args.get(), i);
-            else if (op.kwargs) v = PyDict_GetItemString(op.kwargs.get(), a.name.c_str());
+            if (Py_ssize_t(i) < given)
+                v = PyTuple_GET_ITEM(op.args.get(), i);
+            else if (op.kwargs)
+                v = PyDict_GetItemString(op.kwargs.get(), a.name.c_str());
             args.push_back(i == 1 && op.scalar ? Arg{scalar_input(op)} : argument(v ? v : a.default_value.get(), tensors));
         }
         return args;
@@ -340,7 +359,8 @@ private:
             if (a.writes_when >= 0 && value(a.writes_when) == Py_False) continue;
             PyObject* v = value(i);
             int index;
-            if (v && is_placeholder(v, &index)) rows.push_back(op.tensors[index]);
+            if (v && is_placeholder(v, &index))
+                rows.push_back(op.tensors[index]);
             else if (v && (PyTuple_Check(v) || PyList_Check(v)))
                 for (Py_ssize_t k = 0; k < Py_SIZE(v); ++k)
                     if (is_placeholder(PySequence_Fast_ITEMS(v)[k], &index)) rows.push_back(op.tensors[index]);
@@ -351,8 +371,9 @@ private:
     void lower_op(const OpRow& op) {
         const OpSchema& schema = *op.schema;
         if (changes_metadata(schema.name)) {
-            if (op.results.size() != 1 || op.tensors.empty() || op.results[0] == op.tensors[0]) return fail(schema.name + " changes a tensor's metadata in place");
-            value_of(op.tensors[0]);   // the same object with another look at its memory: a row of its own
+            if (op.results.size() != 1 || op.tensors.empty() || op.results[0] == op.tensors[0])
+                return fail(schema.name + " changes a tensor's metadata in place");
+            value_of(op.tensors[0]);  // the same object with another look at its memory: a row of its own
             if (out_.failure.empty()) value_of(op.results[0]);
             return;
         }
@@ -366,8 +387,10 @@ private:
             for (size_t i = 0; i < op.results.size(); ++i) {
                 int t = op.results[i];
                 if (t < 0 || values_[t].value) continue;
-                if (refs && i < refs->size() && (*refs)[i]) values_[t] = {(*refs)[i], storage_of(t).version};
-                else value_of(t);
+                if (refs && i < refs->size() && (*refs)[i])
+                    values_[t] = {(*refs)[i], storage_of(t).version};
+                else
+                    value_of(t);
             }
             return;
         }
@@ -385,7 +408,8 @@ private:
         int target = writes[0];
         value_of(target);
         if (!out_.failure.empty()) return;
-        if (std::find(aliases_.begin(), aliases_.end(), target) != aliases_.end()) return fail("two inputs share memory that the region writes to");
+        if (std::find(aliases_.begin(), aliases_.end(), target) != aliases_.end())
+            return fail("two inputs share memory that the region writes to");
         StorageState& s = storage_of(target);
         bool self = op.results.size() == 1 && (op.results[0] == target || op.results[0] < 0);
         if (covers(row(target).spec, s) && self && !op.schema->random && computable(row(target).spec.dtype)) {
@@ -407,7 +431,8 @@ private:
             bool dense;
             s.order = memory_order(s.sizes, s.strides, dense);
             if (!dense) return fail("an in-place operator on a tensor with gaps or overlaps in memory");
-            s.kind = StorageState::Value;   // until the end; then it goes back into the memory of input `s.input` (or of the extern's result)
+            s.kind =
+                StorageState::Value;  // until the end; then it goes back into the memory of input `s.input` (or of the extern's result)
         }
         s.base = identity(s.order) ? value : transpose(value, s.order);
         s.padded = false;
@@ -465,10 +490,10 @@ private:
             ++k;
         }
     }
-    void adopt(int t, Ref result) {   // memory that an extern made
+    void adopt(int t, Ref result) {  // memory that an extern made
         StorageState& s = storage_of(t);
         const TensorSpec& spec = row(t).spec;
-        if (s.kind != StorageState::Unset) {   // a second result on the same memory
+        if (s.kind != StorageState::Unset) {  // a second result on the same memory
             values_[t] = {result, s.version};
             return;
         }
@@ -484,7 +509,8 @@ private:
     }
     // Memory that holds tensor t now, and the window of t on it.
     std::pair<Ref, Window> memory_of(int t) {
-        if (std::find(aliases_.begin(), aliases_.end(), t) != aliases_.end()) return {values_[t].value, Window{row(t).spec.sizes, row(t).spec.strides, 0}};
+        if (std::find(aliases_.begin(), aliases_.end(), t) != aliases_.end())
+            return {values_[t].value, Window{row(t).spec.sizes, row(t).spec.strides, 0}};
         StorageState& s = storage_of(t);
         const TensorSpec& spec = row(t).spec;
         if (spec.offset < s.offset) return {nullptr, {}};
@@ -493,7 +519,7 @@ private:
 
     // ---- what must exist afterwards ----
     void finish() {
-        for (size_t i = 0; i < storages_.size(); ++i) {   // inputs that were written
+        for (size_t i = 0; i < storages_.size(); ++i) {  // inputs that were written
             StorageState& s = storages_[i];
             if (!s.written || s.input < 0) continue;
             out_.written.push_back(s.input);
@@ -540,7 +566,7 @@ private:
 CapturedGraph lower(const Recorder& r, const std::vector<int>& wanted, bool only_needed) {
     try {
         return Lowering(r, wanted, only_needed).run();
-    } catch (const std::exception& e) {   // a rule's mistake: ours, reported
+    } catch (const std::exception& e) {  // a rule's mistake: ours, reported
         CapturedGraph failed;
         failed.failure = std::string("a bug of framejit while building the graph: ") + e.what();
         failed.mistakes.push_back(failed.failure);

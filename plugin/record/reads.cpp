@@ -12,8 +12,8 @@ uint64_t mix(uint64_t a, uint64_t b, uint64_t c) {
 }
 // A dict key whose hash and comparison run no Python code.
 bool plain_key(PyObject* k) {
-    return PyUnicode_CheckExact(k) || PyLong_CheckExact(k) || PyBool_Check(k) || PyFloat_CheckExact(k) || k == Py_None || PyBytes_CheckExact(k) || PyType_Check(k) ||
-           PyFunction_Check(k);
+    return PyUnicode_CheckExact(k) || PyLong_CheckExact(k) || PyBool_Check(k) || PyFloat_CheckExact(k) || k == Py_None ||
+           PyBytes_CheckExact(k) || PyType_Check(k) || PyFunction_Check(k);
 }
 }  // namespace
 
@@ -34,8 +34,10 @@ void Recorder::guard_tensor(PyObject* t, int source) {
     if (!row) tensors[note_tensor(t, false)].source = source;
 }
 void Recorder::hole(PyObject* value, PyObject* callee) {
-    if (callee) note_break(break_opaque_object, value, callee);
-    else note_break(break_unknown_value, value);
+    if (callee)
+        note_break(break_opaque_object, value, callee);
+    else
+        note_break(break_unknown_value, value);
 }
 void Recorder::make_internal(PyObject* o) {
     if (o && !immutable(o) && identity_.emplace(o, Internal).second) keep_.push_back(Py_NewRef(o));
@@ -44,9 +46,9 @@ void Recorder::make_internal(PyObject* o) {
 // The shadow of a value that no slot vouches for.
 int Recorder::lookup(PyObject* v, bool report) {
     if (!v || immutable(v)) return Internal;
-    if (is_tensor(v)) {   // never in the identity table: nobody holds them, so an address proves nothing; their rows have weak references
+    if (is_tensor(v)) {  // never in the identity table: nobody holds them, so an address proves nothing; their rows have weak references
         if (TensorRow* t = tensor_row(v)) return t->source;
-        if (Py_REFCNT(v) == 1) return Internal;   // made by C++ without an operator; a row appears when an operator uses it
+        if (Py_REFCNT(v) == 1) return Internal;  // made by C++ without an operator; a row appears when an operator uses it
         if (report) hole(v);
         return Unknown;
     }
@@ -99,7 +101,7 @@ int Recorder::known_source(int source, PyObject* v) {
         }
         known = *at;
     }
-    if (known > 0 && known != source) guard(GuardKind::Same, source, nullptr, known);   // one object, two paths: it must stay one object
+    if (known > 0 && known != source) guard(GuardKind::Same, source, nullptr, known);  // one object, two paths: it must stay one object
     return known > 0 ? known : source;
 }
 // The source of a part of a value, entered in the identity table. Parts of internal values are looked up.
@@ -110,9 +112,12 @@ int Recorder::child(SourceKind kind, int parent, PyObject* key, PyObject* v, int
 
 void Recorder::use_type(PyObject* v, int shadow) {
     if (shadow <= 0) return;
-    if (is_tensor(v)) guard_tensor(v, shadow);
-    else if (v == Py_None || v == Py_Ellipsis || v == Py_NotImplemented) guard(GuardKind::Value, shadow, v);
-    else guard(GuardKind::Type, shadow, (PyObject*)Py_TYPE(v));
+    if (is_tensor(v))
+        guard_tensor(v, shadow);
+    else if (v == Py_None || v == Py_Ellipsis || v == Py_NotImplemented)
+        guard(GuardKind::Value, shadow, v);
+    else
+        guard(GuardKind::Type, shadow, (PyObject*)Py_TYPE(v));
 }
 void Recorder::guard_function(PyObject* fn, int shadow) {
     if (shadow > 0) guard(GuardKind::Function, shadow, fn);
@@ -122,8 +127,10 @@ void Recorder::length(PyObject* v, int shadow) {
     guard(GuardKind::Type, shadow, (PyObject*)Py_TYPE(v));
     auto grown = grown_.find(shadow);
     Py_ssize_t n = grown != grown_.end() ? grown->second : PyObject_Length(v);
-    if (n < 0) PyErr_Clear();
-    else guard(GuardKind::Length, shadow, nullptr, n);
+    if (n < 0)
+        PyErr_Clear();
+    else
+        guard(GuardKind::Length, shadow, nullptr, n);
 }
 void Recorder::keys(PyObject* d, int shadow) {
     PyObject *k, *x;
@@ -170,7 +177,7 @@ void Recorder::contents(PyObject* v, int shadow) {
         }
         return;
     }
-    if (PyAnySet_Check(v)) {   // order and elements matter to whoever iterates: compare with a frozen copy
+    if (PyAnySet_Check(v)) {  // order and elements matter to whoever iterates: compare with a frozen copy
         PyRef copy = PyRef::steal(PyFrozenSet_New(v));
         PyObject *it = PyObject_GetIter(v), *x;
         while (it && (x = PyIter_Next(it))) {
@@ -186,24 +193,33 @@ void Recorder::contents(PyObject* v, int shadow) {
 void Recorder::use(PyObject* v, int shadow) {
     if (shadow == Internal || !v) return;
     if (shadow == Unknown) return hole(v);
-    if (is_tensor(v)) guard_tensor(v, shadow);
-    else if (immutable(v) || plain_c_value(v)) guard(GuardKind::Value, shadow, v);
-    else if (container(v)) contents(v, shadow);
-    else if (PyFunction_Check(v)) guard_function(v, shadow);
-    else if (code_like(v)) guard(GuardKind::Identity, shadow, v);
-    else guard(GuardKind::Type, shadow, (PyObject*)Py_TYPE(v));
+    if (is_tensor(v))
+        guard_tensor(v, shadow);
+    else if (immutable(v) || plain_c_value(v))
+        guard(GuardKind::Value, shadow, v);
+    else if (container(v))
+        contents(v, shadow);
+    else if (PyFunction_Check(v))
+        guard_function(v, shadow);
+    else if (code_like(v))
+        guard(GuardKind::Identity, shadow, v);
+    else
+        guard(GuardKind::Type, shadow, (PyObject*)Py_TYPE(v));
 }
 
 // A class may change too: what a look-up in it found (or not) is guarded once per (class, name).
 int Recorder::type_lookup(PyTypeObject* t, PyObject* name, PyObject* found) {
     int s = sources.child(SourceKind::TypeLookup, sources.constant((PyObject*)t), name);
-    if (!(t->tp_flags & Py_TPFLAGS_HEAPTYPE)) return s;   // builtin classes do not change
-    if (!found) guard(GuardKind::Missing, s);
-    else if (PyFunction_Check(found)) guard_function(found, s);
-    else if (immutable(found)) guard(GuardKind::Value, s, found);
+    if (!(t->tp_flags & Py_TPFLAGS_HEAPTYPE)) return s;  // builtin classes do not change
+    if (!found)
+        guard(GuardKind::Missing, s);
+    else if (PyFunction_Check(found))
+        guard_function(found, s);
+    else if (immutable(found))
+        guard(GuardKind::Value, s, found);
     else {
         guard(GuardKind::Identity, s, found);
-        if (!code_like(found) && !plain_c_value(found)) return known_source(s, found);   // a descriptor or value written in Python
+        if (!code_like(found) && !plain_c_value(found)) return known_source(s, found);  // a descriptor or value written in Python
     }
     return s;
 }
@@ -221,13 +237,13 @@ int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
     static PyObject* dunder_dict = PyUnicode_InternFromString("__dict__");
     if (PyType_Check(o)) return class_attribute(o, shadow, name);
     if (!generic && !PyModule_Check(o) && !generic_getattribute(Py_TYPE(o))) {
-        use_type(o, shadow);   // a __getattribute__ in Python decides, and is recorded
+        use_type(o, shadow);  // a __getattribute__ in Python decides, and is recorded
         static PyObject* getattribute = PyUnicode_InternFromString("__getattribute__");
         type_lookup(Py_TYPE(o), getattribute, _PyType_Lookup(Py_TYPE(o), getattribute));
         return kOpen;
     }
     PyObject* in_type = _PyType_Lookup(Py_TYPE(o), name);
-    if (shadow == Internal && code_like(o)) shadow = sources.constant(o);   // reached through a class or a C slot
+    if (shadow == Internal && code_like(o)) shadow = sources.constant(o);  // reached through a class or a C slot
     if (shadow == Unknown) {
         hole(o);
         return kOpen;
@@ -243,14 +259,15 @@ int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
             if (PyObject* d = dict_of(o)) make_internal(d);
         if (in_type && !Py_TYPE(in_type)->tp_descr_get && in_class > 0 && !immutable(in_type)) {
             PyObject* d = dict_of(o);
-            if (!d || !PyDict_GetItemWithError(d, name)) return in_class;   // a class attribute read through a new object
+            if (!d || !PyDict_GetItemWithError(d, name)) return in_class;  // a class attribute read through a new object
         }
         return kOpen;
     }
     use_type(o, shadow);
     if (name == dunder_dict) return sources.child(SourceKind::Dict, shadow);
-    if (in_type && Py_TYPE(in_type)->tp_descr_set) {   // property, slot or C getter: decided by the class
-        if (Py_IS_TYPE(in_type, &PyProperty_Type) || PyFunction_Check(in_type) || (Py_TYPE(in_type)->tp_flags & Py_TPFLAGS_HEAPTYPE)) return kOpen;
+    if (in_type && Py_TYPE(in_type)->tp_descr_set) {  // property, slot or C getter: decided by the class
+        if (Py_IS_TYPE(in_type, &PyProperty_Type) || PyFunction_Check(in_type) || (Py_TYPE(in_type)->tp_flags & Py_TPFLAGS_HEAPTYPE))
+            return kOpen;
         return sources.child(SourceKind::Attr, shadow, name);
     }
     if (PyObject* d = dict_of(o)) {
@@ -261,7 +278,7 @@ int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
         guard(GuardKind::Missing, is);
     }
     if (in_type && !Py_TYPE(in_type)->tp_descr_get) return in_class > 0 ? in_class : int(kOpen);
-    return kOpen;   // a method, or __getattr__
+    return kOpen;  // a method, or __getattr__
 }
 int Recorder::item(PyObject* o, int shadow, PyObject* key, int key_shadow) {
     if (is_tensor(o)) {
@@ -286,7 +303,7 @@ int Recorder::item(PyObject* o, int shadow, PyObject* key, int key_shadow) {
         int s = sources.child(SourceKind::Item, shadow, key);
         if (v) return s;
         guard(GuardKind::Missing, s);
-        return kOpen;   // KeyError, or __missing__ in Python
+        return kOpen;  // KeyError, or __missing__ in Python
     }
     if ((PyList_Check(o) || PyTuple_Check(o)) && PyLong_CheckExact(key)) {
         length(o, shadow);
@@ -300,7 +317,7 @@ int Recorder::item(PyObject* o, int shadow, PyObject* key, int key_shadow) {
         if (written(shadow, position.get())) return kWritten;
         return sources.child(SourceKind::Item, shadow, nullptr, int(i));
     }
-    if (container(o)) contents(o, shadow);   // slices
+    if (container(o)) contents(o, shadow);  // slices
     return kOpen;
 }
 
@@ -317,7 +334,8 @@ int Recorder::arithmetic(SourceKind kind, int op, PyObject* a, int sa, PyObject*
 }
 
 bool Recorder::foreign(int source) const {
-    while (source > 0 && sources[source].kind != SourceKind::Slot && sources[source].kind != SourceKind::Const) source = sources[source].parent;
+    while (source > 0 && sources[source].kind != SourceKind::Slot && sources[source].kind != SourceKind::Const)
+        source = sources[source].parent;
     return entry_unit > 0 && source > 0 && sources[source].kind == SourceKind::Slot;
 }
 int Recorder::call_target(PyObject* method, int shadow) {
@@ -331,7 +349,7 @@ bool Recorder::defer_scalar(PyObject* v, int shadow) {
     scalar_shadow_ = shadow;
     return true;
 }
-void Recorder::settle_scalar() {   // no operator took it
+void Recorder::settle_scalar() {  // no operator took it
     if (!scalar_) return;
     guard(GuardKind::Value, scalar_shadow_, scalar_.get());
     scalar_ = {};

@@ -3,9 +3,9 @@
 // be neither referred to nor rebuilt (a live generator, an open file) fails the region, which then stays eager.
 // Instance parts: [n base items..., slot values...]; the base items are (key, value) pairs of a dict subclass or elements of a list or
 // tuple subclass; `dict` is its __dict__.
-#include <cstring>
 #include "plugin/record/kinds.h"
 #include "plugin/record/recorder.h"
+#include <cstring>
 
 namespace framejit {
 
@@ -31,16 +31,16 @@ int Recorder::recipe_of(PyObject* v, int shadow) {
 int Recorder::recipe_of(const Operand& o) {
     Recipe r;
     switch (o.kind) {
-        case Operand::None: return add_recipe(nullptr, std::move(r));
-        case Operand::Src:
-            r.kind = Recipe::Src;
-            r.id = o.id;
-            return add_recipe(nullptr, std::move(r));
-        case Operand::Row:
-            r.kind = Recipe::Tensor;
-            r.id = o.id;
-            return add_recipe(nullptr, std::move(r));
-        default: return build(o.object.get());
+    case Operand::None: return add_recipe(nullptr, std::move(r));
+    case Operand::Src:
+        r.kind = Recipe::Src;
+        r.id = o.id;
+        return add_recipe(nullptr, std::move(r));
+    case Operand::Row:
+        r.kind = Recipe::Tensor;
+        r.id = o.id;
+        return add_recipe(nullptr, std::move(r));
+    default: return build(o.object.get());
     }
 }
 
@@ -78,7 +78,8 @@ int Recorder::build(PyObject* v) {
     if (int* known = identity_.find(v)) {
         if (*known > 0) return recipe_of(v, *known);
         if (*known == Unknown) fail(std::string("an object of unknown origin outlives the region: ") + Py_TYPE(v)->tp_name);
-    } else if (plain_c_value(v)) return add_recipe(v, std::move(r));
+    } else if (plain_c_value(v))
+        return add_recipe(v, std::move(r));
     if (constant_tuple(v) && !holds_source(v)) return add_recipe(v, std::move(r));
     if (PyFunction_Check(v)) return identity_.find(v) ? build_function(v) : add_recipe(v, std::move(r));
     if (PyCFunction_Check(v)) {
@@ -91,11 +92,13 @@ int Recorder::build(PyObject* v) {
         recipes.rows[i].parts = {part};
         return i;
     }
-    if (PyType_Check(v) && identity_.find(v) && (((PyTypeObject*)v)->tp_flags & Py_TPFLAGS_HEAPTYPE)) fail("a class made inside the region outlives it");
+    if (PyType_Check(v) && identity_.find(v) && (((PyTypeObject*)v)->tp_flags & Py_TPFLAGS_HEAPTYPE))
+        fail("a class made inside the region outlives it");
     if (code_like(v)) return add_recipe(v, std::move(r));
     return build_container(v);
 }
 
+// long: one case per builtin type
 int Recorder::build_container(PyObject* v) {
     Recipe r;
     r.object = PyRef::share((PyObject*)Py_TYPE(v));
@@ -164,10 +167,11 @@ int Recorder::build_container(PyObject* v) {
     return build_reduced(v);
 }
 
-// An object of a class: made by object.__new__ (or the builtin base's), then its contents are put in without running __init__ or __setattr__.
+// An object of a class: made by object.__new__ (or the builtin base's), then its contents are put in without running __init__ or
+// __setattr__.
 int Recorder::build_instance(PyObject* v) {
     PyTypeObject* t = Py_TYPE(v);
-    if (PyTuple_Check(v) && !strncmp(t->tp_name, "torch.return_types.", 19) ) {
+    if (PyTuple_Check(v) && !strncmp(t->tp_name, "torch.return_types.", 19)) {
         Recipe r;
         r.kind = Recipe::TypeCall;
         r.object = PyRef::share((PyObject*)t);
@@ -178,15 +182,17 @@ int Recorder::build_instance(PyObject* v) {
         recipes.rows[i].parts = {part};
         return i;
     }
-    PyTypeObject* base = t;   // the builtin class below the Python ones
+    PyTypeObject* base = t;  // the builtin class below the Python ones
     while (base && (base->tp_flags & Py_TPFLAGS_HEAPTYPE)) base = base->tp_base;
-    bool known = base == &PyBaseObject_Type || base == &PyDict_Type || base == &PyODict_Type || base == &PyList_Type || base == &PyTuple_Type ||
-                 PyType_IsSubtype(base, (PyTypeObject*)PyExc_BaseException);
-    if (!known || t->tp_itemsize > (base == &PyTuple_Type ? int(sizeof(void*)) : 0) || (base != &PyBaseObject_Type && !strncmp(t->tp_name, "torch._C", 8))) {
+    bool known = base == &PyBaseObject_Type || base == &PyDict_Type || base == &PyODict_Type || base == &PyList_Type ||
+                 base == &PyTuple_Type || PyType_IsSubtype(base, (PyTypeObject*)PyExc_BaseException);
+    if (!known || t->tp_itemsize > (base == &PyTuple_Type ? int(sizeof(void*)) : 0) ||
+        (base != &PyBaseObject_Type && !strncmp(t->tp_name, "torch._C", 8))) {
         if (!strcmp(t->tp_name, "torch.return_types")) return build_reduced(v);
         return build_reduced(v);
     }
-    if (base == &PyBaseObject_Type && t->tp_basicsize > Py_ssize_t(sizeof(PyObject) + 2 * sizeof(void*)) && !t->tp_dictoffset) return build_reduced(v);
+    if (base == &PyBaseObject_Type && t->tp_basicsize > Py_ssize_t(sizeof(PyObject) + 2 * sizeof(void*)) && !t->tp_dictoffset)
+        return build_reduced(v);
     Recipe r;
     r.kind = Recipe::Instance;
     r.object = PyRef::share((PyObject*)t);
@@ -201,14 +207,17 @@ int Recorder::build_instance(PyObject* v) {
         }
     } else if (PyList_Check(v) || PyTuple_Check(v)) {
         for (Py_ssize_t k = 0; k < Py_SIZE(v); ++k) parts.push_back(build(PySequence_Fast_ITEMS(v)[k]));
-    } else if (PyExceptionInstance_Check(v)) parts.push_back(build(((PyBaseExceptionObject*)v)->args));
+    } else if (PyExceptionInstance_Check(v))
+        parts.push_back(build(((PyBaseExceptionObject*)v)->args));
     PyObject* d = dict_of(v);
     int dict = d ? build(d) : -1;
     recipes.rows[i].parts = std::move(parts);
     recipes.rows[i].dict = dict;
     // __slots__ would need their own writes: leave such classes to pickle's protocol
     for (PyTypeObject* k = t; k && (k->tp_flags & Py_TPFLAGS_HEAPTYPE); k = k->tp_base)
-        if (PyRef slots = PyRef::steal(k->tp_dict && PyDict_GetItemString(k->tp_dict, "__slots__") ? Py_NewRef(PyDict_GetItemString(k->tp_dict, "__slots__")) : nullptr);
+        if (PyRef slots = PyRef::steal(k->tp_dict && PyDict_GetItemString(k->tp_dict, "__slots__")
+                                           ? Py_NewRef(PyDict_GetItemString(k->tp_dict, "__slots__"))
+                                           : nullptr);
             slots && PyObject_Length(slots.get()) > 0 && base == &PyBaseObject_Type) {
             recipes.rows.resize(i);
             recipes.memo.erase(v);
@@ -222,9 +231,10 @@ int Recorder::build_function(PyObject* v) {
     auto* fn = (PyFunctionObject*)v;
     Recipe r;
     r.kind = Recipe::Function;
-    r.object = PyRef::share(v);   // code, globals, names and annotations are taken from it
+    r.object = PyRef::share(v);  // code, globals, names and annotations are taken from it
     int i = add_recipe(v, std::move(r));
-    std::vector<int> parts = {build(fn->func_defaults ? fn->func_defaults : Py_None), build(fn->func_kwdefaults ? fn->func_kwdefaults : Py_None)};
+    std::vector<int> parts = {build(fn->func_defaults ? fn->func_defaults : Py_None),
+                              build(fn->func_kwdefaults ? fn->func_kwdefaults : Py_None)};
     Py_ssize_t n = fn->func_closure ? PyTuple_GET_SIZE(fn->func_closure) : 0;
     for (Py_ssize_t k = 0; k < n; ++k) parts.push_back(build(PyTuple_GET_ITEM(fn->func_closure, k)));
     int dict = fn->func_dict && PyDict_GET_SIZE(fn->func_dict) ? build(fn->func_dict) : -1;
@@ -235,9 +245,17 @@ int Recorder::build_function(PyObject* v) {
 
 // Iterators and other objects of C types that say themselves how they are rebuilt: callable(*args) and a state.
 int Recorder::build_reduced(PyObject* v) {
-    static const char* allowed[] = {"range_iterator", "list_iterator", "tuple_iterator", "list_reverseiterator", "enumerate", "zip", "str_iterator", "str_ascii_iterator", "longrange_iterator",
-                                    "range", "collections.deque", "collections.defaultdict", "collections.Counter", "functools.partial", "torch.Size", "dict_itemiterator",
-                                    "dict_keyiterator", "dict_valueiterator", "bytearray", "reversed", "mappingproxy", "set_iterator"};
+    static const char* allowed[] = {"range_iterator",      "list_iterator",
+                                    "tuple_iterator",      "list_reverseiterator",
+                                    "enumerate",           "zip",
+                                    "str_iterator",        "str_ascii_iterator",
+                                    "longrange_iterator",  "range",
+                                    "collections.deque",   "collections.defaultdict",
+                                    "collections.Counter", "functools.partial",
+                                    "torch.Size",          "dict_itemiterator",
+                                    "dict_keyiterator",    "dict_valueiterator",
+                                    "bytearray",           "reversed",
+                                    "mappingproxy",        "set_iterator"};
     bool ok = Py_TYPE(v)->tp_flags & Py_TPFLAGS_HEAPTYPE;
     for (const char* a : allowed) ok = ok || !strcmp(Py_TYPE(v)->tp_name, a);
     PyRef reduced;
@@ -255,7 +273,7 @@ int Recorder::build_reduced(PyObject* v) {
     r.kind = Recipe::Reduced;
     int i = add_recipe(v, std::move(r));
     recipes.held.push_back(reduced);
-    std::vector<int> parts;   // callable, args, state, list items, dict items
+    std::vector<int> parts;  // callable, args, state, list items, dict items
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(reduced.get()) && k < 5; ++k) {
         PyObject* part = PyTuple_GET_ITEM(reduced.get(), k);
         PyRef list;
@@ -264,7 +282,8 @@ int Recorder::build_reduced(PyObject* v) {
             recipes.held.push_back(list);
             part = list.get();
         }
-        parts.push_back(part ? (code_like(part) ? recipe_of(Operand{Operand::Const, 0, PyRef::share(part)}) : build(part)) : recipe_of(Py_None, Internal));
+        parts.push_back(part ? (code_like(part) ? recipe_of(Operand{Operand::Const, 0, PyRef::share(part)}) : build(part))
+                             : recipe_of(Py_None, Internal));
     }
     recipes.rows[i].parts = std::move(parts);
     return i;

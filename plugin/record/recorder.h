@@ -9,29 +9,47 @@
 // Unknown = from outside, origin unknown). Heap objects carry their source in an identity table; immutable values have no identity, so one
 // that leaves the slots is value-guarded at that moment.
 #pragma once
-#include <memory>
-#include <unordered_map>
-#include <unordered_set>
 #include "plugin/frame/frame.h"
 #include "plugin/record/flat_map.h"
 #include "plugin/record/log.h"
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
 
 namespace framejit {
 
-struct CallRow;   // call_policy.h
+struct CallRow;  // call_policy.h
 
 // Builds a Python object again at replay. Children come before parents except through `fill`, so that shared and cyclic objects work:
 // first every object is created empty, then filled.
 struct Recipe {
-    enum Kind : uint8_t { Null, Const, Src, Tensor, Tuple, List, Dict, Set, FrozenSet, Cell, Function, Method, BoundBuiltin, Instance, Reduced, Slice, TypeCall } kind = Null;
-    int id = 0;                 // Src: source; Tensor: tensor row
-    PyRef object;               // Const: the object; Instance, TypeCall: the type; Function: the recorded function; BoundBuiltin: the name
-    std::vector<int> parts;     // items; Dict: key, value, ...; Instance: see recipe.cpp
-    int dict = -1;              // Instance, Function: recipe of its __dict__ (a Dict)
+    enum Kind : uint8_t {
+        Null,
+        Const,
+        Src,
+        Tensor,
+        Tuple,
+        List,
+        Dict,
+        Set,
+        FrozenSet,
+        Cell,
+        Function,
+        Method,
+        BoundBuiltin,
+        Instance,
+        Reduced,
+        Slice,
+        TypeCall
+    } kind = Null;
+    int id = 0;              // Src: source; Tensor: tensor row
+    PyRef object;            // Const: the object; Instance, TypeCall: the type; Function: the recorded function; BoundBuiltin: the name
+    std::vector<int> parts;  // items; Dict: key, value, ...; Instance: see recipe.cpp
+    int dict = -1;           // Instance, Function: recipe of its __dict__ (a Dict)
 };
 struct Recipes {
     std::vector<Recipe> rows;
-    std::unordered_map<PyObject*, int> memo;   // heap objects by address (held by `held`)
+    std::unordered_map<PyObject*, int> memo;  // heap objects by address (held by `held`)
     std::vector<PyRef> held;
 };
 
@@ -40,17 +58,17 @@ public:
     struct Shadow {
         Frame* frame = nullptr;
         std::vector<int> s;
-        int result = kOpen, self = kOpen;    // what the current instruction pushes
-        int function = Internal;             // source of the frame's function
-        int unit = 0;                        // start of the current instruction
+        int result = kOpen, self = kOpen;  // what the current instruction pushes
+        int function = Internal;           // source of the frame's function
+        int unit = 0;                      // start of the current instruction
         size_t keep_mark = 0;
-        PyObject* kept_names = nullptr;      // keyword names of a call with unpacked arguments, until it has ended
+        PyObject* kept_names = nullptr;  // keyword names of a call with unpacked arguments, until it has ended
         bool in_root = false;
     };
-    static constexpr int kOpen = -2;         // not decided before the instruction ran
-    static constexpr int kWritten = -3;      // the value was written in the region: `written_shadow_` for immutable ones, else by identity
+    static constexpr int kOpen = -2;     // not decided before the instruction ran
+    static constexpr int kWritten = -3;  // the value was written in the region: `written_shadow_` for immutable ones, else by identity
 
-    explicit Recorder(Frame* root);          // rooted at the current state of the frame; GC is off until the recording ends
+    explicit Recorder(Frame* root);  // rooted at the current state of the frame; GC is off until the recording ends
     ~Recorder();
     Recorder(const Recorder&) = delete;
 
@@ -67,7 +85,9 @@ public:
     void note_break(const BreakReason&, PyObject* subject = nullptr, PyObject* callee = nullptr);
     bool broken() const { return broken_; }
     void note_op(PyObject* overload, PyObject* args, PyObject* kwargs, PyObject* result);
-    void fail(std::string why) { if (failure.empty()) failure = std::move(why); }   // the region cannot be replayed at all
+    void fail(std::string why) {
+        if (failure.empty()) failure = std::move(why);
+    }  // the region cannot be replayed at all
 
     // The exit state: recipes of the live slots of the root, or of its result. Valid as long as the objects do not change.
     int recipe_of(PyObject* value, int shadow);
@@ -83,33 +103,36 @@ public:
     std::vector<TensorRow> tensors;
     std::vector<Event> events;
     std::vector<DataGuard> data_guards;
-    const std::unordered_set<uint64_t>* no_data_guards = nullptr;   // places (data_place) where the value kept changing
+    const std::unordered_set<uint64_t>* no_data_guards = nullptr;  // places (data_place) where the value kept changing
     Recipes recipes;
     GlobalState state;
-    Break found;                             // valid when broken()
-    bool strict = false;                     // a break is an error: what comes after it must not run
+    Break found;          // valid when broken()
+    bool strict = false;  // a break is an error: what comes after it must not run
     std::string failure;
-    std::vector<std::pair<PyCodeObject*, int>> chain;   // of the break: code and unit of every frame from the root inwards
-    Frame* now = nullptr;                    // the frame whose instruction runs
+    std::vector<std::pair<PyCodeObject*, int>> chain;  // of the break: code and unit of every frame from the root inwards
+    Frame* now = nullptr;                              // the frame whose instruction runs
     double record_ms = 0;
 
     // dispatch.cpp
-    bool guard_data(PyObject* tensor);       // false: a break is needed
+    bool guard_data(PyObject* tensor);  // false: a break is needed
     TensorRow* tensor_row(PyObject*);
-    int tensor_number(PyObject*);            // -1: not known
+    int tensor_number(PyObject*);  // -1: not known
     int note_tensor(PyObject*, bool result);
+
 private:
     friend struct CallPolicy;
     // reads.cpp
     bool guard(GuardKind, int source, PyObject* expected = nullptr, int64_t n = 0);
     void guard_tensor(PyObject* t, int source);
     int child(SourceKind, int parent, PyObject* key, PyObject* value, int index = 0);
-    int known_source(int source, PyObject* value);     // enters a value just read into the identity table
+    int known_source(int source, PyObject* value);  // enters a value just read into the identity table
     int lookup(PyObject* value, bool report);
-    int value_of(PyObject* value);                     // shadow of a result: the last returned value or by identity
+    int value_of(PyObject* value);  // shadow of a result: the last returned value or by identity
     void use(PyObject* value, int shadow);
     void use_type(PyObject* value, int shadow);
-    void use_value(PyObject* value, int shadow) { if (shadow > 0) guard(GuardKind::Value, shadow, value); }
+    void use_value(PyObject* value, int shadow) {
+        if (shadow > 0) guard(GuardKind::Value, shadow, value);
+    }
     void contents(PyObject* value, int shadow);
     void length(PyObject* value, int shadow);
     void keys(PyObject* dict, int shadow);
@@ -121,7 +144,7 @@ private:
     void make_internal(PyObject*);
     void hole(PyObject* value, PyObject* callee = nullptr);
     void guard_function(PyObject* fn, int shadow);
-    bool mutating(PyObject* target, int shadow, bool append_only);   // before a sourced container changes
+    bool mutating(PyObject* target, int shadow, bool append_only);  // before a sourced container changes
     void release(size_t mark);
     void bind_pending(Shadow&, Frame*, int args, int all);
     void called_by_c(Shadow&, Frame*, int all);
@@ -133,8 +156,8 @@ private:
     int c_call(Shadow&, PyObject* fn, PyObject** args, const int* shadows, int total, int positional, PyObject* kwnames);
     void base_setitem(PyObject* self, int shadow, PyObject** key_value, const int* shadows);
     int slot_wrapper(PyObject* fn, PyObject** args, const int* shadows, int total);
-    bool foreign(int source) const;          // it came out of an earlier break
-    int call_target(PyObject* method, int shadow);   // a bound method is about to run through C: where its self came from
+    bool foreign(int source) const;                 // it came out of an earlier break
+    int call_target(PyObject* method, int shadow);  // a bound method is about to run through C: where its self came from
     // A number from outside that meets a tensor in this instruction: the operator that takes it gets it as an input, or it is guarded.
     bool defer_scalar(PyObject* value, int shadow);
     void settle_scalar();
@@ -145,7 +168,7 @@ private:
     void call_event(PyObject* fn, int fn_shadow, PyObject** args, const int* shadows, int total, PyObject* kwnames);
     uint64_t location(int source, PyObject* key);
     void wrote(int source, PyObject* key, int shadow);
-    bool written(int source, PyObject* key);         // and what was written into written_shadow_
+    bool written(int source, PyObject* key);  // and what was written into written_shadow_
     void added(PyObject* dict, int source, PyObject* key);
     // recipe.cpp
     int build(PyObject* value);
@@ -161,21 +184,21 @@ private:
     void take_scalar(OpRow&);
     void flatten_results(PyObject* value, std::vector<int>& rows);
 
-    std::vector<std::unique_ptr<Shadow>> shadows_;   // all that were ever made
-    std::vector<Shadow*> free_, active_;             // unused ones; those of the frames that run now, root first
-    FlatMap identity_;                       // heap objects -> source, or Internal when created inside the region
+    std::vector<std::unique_ptr<Shadow>> shadows_;  // all that were ever made
+    std::vector<Shadow*> free_, active_;            // unused ones; those of the frames that run now, root first
+    FlatMap identity_;                              // heap objects -> source, or Internal when created inside the region
     FlatMap guarded_;
-    FlatMap tensor_at_;                      // address -> row, valid while the weak reference agrees
-    FlatMap cell_shadow_;                    // cells made inside: shadow of the content
-    FlatMap storage_at_;                     // address of a StorageImpl -> number, for those alive
-    std::vector<int> storage_owner_;         // by number: the row that was seen first
-    std::vector<PyObject*> keep_;            // everything whose address is a key above stays alive until the end
-    std::unordered_map<Frame*, std::vector<int>> suspended_;   // generators
-    std::unordered_map<uint64_t, int> written_;   // (source of the object, key) -> shadow of the value
+    FlatMap tensor_at_;                                       // address -> row, valid while the weak reference agrees
+    FlatMap cell_shadow_;                                     // cells made inside: shadow of the content
+    FlatMap storage_at_;                                      // address of a StorageImpl -> number, for those alive
+    std::vector<int> storage_owner_;                          // by number: the row that was seen first
+    std::vector<PyObject*> keep_;                             // everything whose address is a key above stays alive until the end
+    std::unordered_map<Frame*, std::vector<int>> suspended_;  // generators
+    std::unordered_map<uint64_t, int> written_;               // (source of the object, key) -> shadow of the value
     int written_shadow_ = Internal;
-    std::unordered_map<int, std::vector<PyRef>> added_;   // keys that a dict did not have at entry
-    std::unordered_map<int, int64_t> grown_; // containers that were only appended to: their length at entry
-    std::unordered_set<int> mutated_;        // containers that changed otherwise; their entry contents are guarded
+    std::unordered_map<int, std::vector<PyRef>> added_;  // keys that a dict did not have at entry
+    std::unordered_map<int, int64_t> grown_;             // containers that were only appended to: their length at entry
+    std::unordered_set<int> mutated_;                    // containers that changed otherwise; their entry contents are guarded
     struct Pending {
         PyObject* function = nullptr;
         std::vector<std::pair<PyObject*, int>> args;
@@ -183,9 +206,9 @@ private:
         int positional = 0;
     } pending_;
     PyObject* kwnames_ = nullptr;
-    PyRef scalar_;                           // deferred, and its shadow
+    PyRef scalar_;  // deferred, and its shadow
     int scalar_shadow_ = Internal;
-    PyObject* returned_ = nullptr;           // last value a frame returned (strong), and its shadow
+    PyObject* returned_ = nullptr;  // last value a frame returned (strong), and its shadow
     int returned_shadow_ = Internal;
     PyObject* constructing_ = nullptr;       // the type whose call is in progress
     bool broken_ = false, lifting_ = false;  // lifting_: the argument of lift_fresh, data that Python made
@@ -196,9 +219,9 @@ inline uint64_t data_place(const void* code, int unit) { return uint64_t(code) *
 
 // The operator log. The mode is on torch's stack while a recording runs; `active_recorder` says whose.
 extern thread_local Recorder* active_recorder;
-int init_dispatch();                         // after init_torch(); -1 with a Python error
+int init_dispatch();  // after init_torch(); -1 with a Python error
 int push_mode();
-int pop_mode();                              // leaves it when another mode lies above; an idle mode passes everything through
-bool is_dispatch_rule_lookup(PyCodeObject*); // torch's Python function that looks for a rule of (operator, mode): answered without running
+int pop_mode();                               // leaves it when another mode lies above; an idle mode passes everything through
+bool is_dispatch_rule_lookup(PyCodeObject*);  // torch's Python function that looks for a rule of (operator, mode): answered without running
 
 }  // namespace framejit

@@ -1,7 +1,7 @@
 // Calls of compiled functions: the fast path without a frame, the slow path through a session; and what `_C` offers for them.
 #include "plugin/record/recorder.h"
-#include "plugin/replay/session.h"
 #include "plugin/replay/retired.h"
+#include "plugin/replay/session.h"
 #include "plugin/replay/tell.h"
 
 namespace framejit {
@@ -20,7 +20,7 @@ int set_up_torch() {
     torch_set_up = true;
     return 0;
 }
-PyObject* class_of_error(const char* name) {   // new reference
+PyObject* class_of_error(const char* name) {  // new reference
     PyRef errors = PyRef::steal(PyImport_ImportModule("framejit.errors"));
     return errors ? PyObject_GetAttrString(errors.get(), name) : nullptr;
 }
@@ -44,7 +44,7 @@ PyObject* call_region(CompiledFunction* f, PyObject* const* slots, bool* handled
     FunctionProgram& program = *program_of(f);
     Point& p = *program.entry_point();
     if (p.entries.empty() || !p.entries[0]->plan->exit.returns) return nullptr;
-    Entry* e = program.find(p, slots);   // slot -1 is the function
+    Entry* e = program.find(p, slots);  // slot -1 is the function
     if (!e || !e->plan->exit.returns) return nullptr;
     PyObject* result = nullptr;
     int status = e->plan->run_returning(e->guards.values(), &result);
@@ -72,9 +72,12 @@ PyObject* call_slow(CompiledFunction* f, PyObject* callable, PyObject* const* ar
         compiled = s.compiled;
     }
     ++program.calls.total;
-    if (compiled) ++program.calls.compiled;   // at least one region served, whatever else was recorded
-    else if (recorded) ++program.calls.recorded;
-    else ++program.calls.eager;
+    if (compiled)
+        ++program.calls.compiled;  // at least one region served, whatever else was recorded
+    else if (recorded)
+        ++program.calls.recorded;
+    else
+        ++program.calls.eager;
     return result;
 }
 
@@ -91,7 +94,7 @@ PyObject* py_report(PyObject*, PyObject* which) {
         return row && PyList_Append(list.get(), row.get()) == 0;
     };
     if (which == Py_None) {
-        std::vector<PyRef> alive;   // making rows may run the cycle collector, which may end some of them
+        std::vector<PyRef> alive;  // making rows may run the cycle collector, which may end some of them
         for (CompiledFunction* f : compiled_functions()) alive.push_back(PyRef::share(reinterpret_cast<PyObject*>(f)));
         for (const PyRef& f : alive)
             if (!add(as_compiled(f.get()))) return nullptr;
@@ -103,7 +106,7 @@ PyObject* py_report(PyObject*, PyObject* which) {
     }
     return list.release();
 }
-PyObject* py_wait(PyObject*, PyObject*) { Py_RETURN_TRUE; }   // compilation happens in the call that recorded
+PyObject* py_wait(PyObject*, PyObject*) { Py_RETURN_TRUE; }  // compilation happens in the call that recorded
 PyObject* py_reset(PyObject*, PyObject*) {
     for (CompiledFunction* f : compiled_functions()) program_of(f)->clear();
     forget_retired();
@@ -114,7 +117,7 @@ PyObject* py_set_enabled(PyObject*, PyObject* on) {
     if (value < 0) return nullptr;
     return PyBool_FromLong(std::exchange(enabled, value != 0));
 }
-PyObject* py_graph_break(PyObject*, PyObject* const*, Py_ssize_t, PyObject*) { Py_RETURN_NONE; }   // known to the recorder
+PyObject* py_graph_break(PyObject*, PyObject* const*, Py_ssize_t, PyObject*) { Py_RETURN_NONE; }  // known to the recorder
 PyObject* py_is_compiling(PyObject*, PyObject*) { return PyBool_FromLong(active_recorder != nullptr); }
 PyObject* py_assume_pure(PyObject*, PyObject* fn) {
     if (!PyCallable_Check(fn)) return PyErr_Format(PyExc_TypeError, "assume_pure() takes a callable, not %.100s", Py_TYPE(fn)->tp_name);
@@ -127,7 +130,8 @@ PyMethodDef methods[] = {
     {"wait", py_wait, METH_O, "wait(timeout or None): True when nothing is compiling any more"},
     {"reset", py_reset, METH_NOARGS, "reset(): forget everything that was recorded and compiled"},
     {"set_enabled", py_set_enabled, METH_O, "set_enabled(bool) -> previous value, for this thread"},
-    {"graph_break", (PyCFunction)(void*)py_graph_break, METH_FASTCALL | METH_KEYWORDS, "graph_break(msg=\"\"): end the captured graph here"},
+    {"graph_break", (PyCFunction)(void*)py_graph_break, METH_FASTCALL | METH_KEYWORDS,
+     "graph_break(msg=\"\"): end the captured graph here"},
     {"is_compiling", py_is_compiling, METH_NOARGS, "is_compiling(): whether a compiled function is being recorded"},
     {"assume_pure", py_assume_pure, METH_O, "assume_pure(fn): the result of this C function depends on its arguments only; returns fn"},
     {}};

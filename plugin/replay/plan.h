@@ -1,12 +1,12 @@
 // A plan: what a region does instead of its bytecode. Compiled graph, then the objects it makes, then the events, then the exit state.
 // Immutable after construction; runs with the GIL (released around large kernels).
 #pragma once
-#include <memory>
-#include <string>
-#include <vector>
 #include "framejit/api.h"
 #include "plugin/record/lower.h"
 #include "plugin/record/recorder.h"
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace framejit {
 
@@ -14,8 +14,8 @@ namespace framejit {
 class TensorProgram {
 public:
     static std::shared_ptr<const TensorProgram> build(CapturedGraph, std::string& error);
-    // inputs: tensors in the order of `input_rows()`. results: one new reference per wanted tensor. 0, 1 (an index is out of range: nothing was
-    // written outside) or -1 with a Python error.
+    // inputs: tensors in the order of `input_rows()`. results: one new reference per wanted tensor. 0, 1 (an index is out of range: nothing
+    // was written outside) or -1 with a Python error.
     int run(PyObject* const* inputs, std::vector<PyObject*>& results) const;
     const std::vector<int>& input_rows() const { return graph_.inputs; }
     const CapturedGraph& captured() const { return graph_; }
@@ -28,19 +28,21 @@ private:
     int run_extern(const ExternStep&, Memory&) const;
     PyObject* tensor_of(Memory&, int slot) const;
     CapturedGraph graph_;
-    std::shared_ptr<const Executable> executable_;   // null: the graph computes nothing
-    struct Fresh { Allocator allocate; };
-    std::vector<Fresh> fresh_;                       // by slot: outputs and temps that need a tensor
-    std::vector<std::vector<Viewer>> views_;         // by extern call and argument
-    std::vector<std::vector<char>> whole_;           // the argument is the slot's tensor itself
-    std::vector<Viewer> result_views_;               // by wanted tensor
+    std::shared_ptr<const Executable> executable_;  // null: the graph computes nothing
+    struct Fresh {
+        Allocator allocate;
+    };
+    std::vector<Fresh> fresh_;                // by slot: outputs and temps that need a tensor
+    std::vector<std::vector<Viewer>> views_;  // by extern call and argument
+    std::vector<std::vector<char>> whole_;    // the argument is the slot's tensor itself
+    std::vector<Viewer> result_views_;        // by wanted tensor
 };
 
 // Where the frame stands after the region.
 struct ExitState {
-    bool returns = true;      // slots[0] is the result; otherwise the frame goes on
-    int unit = 0;             // code unit of the next instruction
-    std::vector<int> slots;   // recipes of the live slots
+    bool returns = true;     // slots[0] is the result; otherwise the frame goes on
+    int unit = 0;            // code unit of the next instruction
+    std::vector<int> slots;  // recipes of the live slots
 };
 
 class RegionPlan {
@@ -63,7 +65,7 @@ public:
     bool has_data_guards() const { return data_ != nullptr; }
     const std::vector<DataGuard>& data_guards() const { return data_guards_; }
     int traverse(visitproc, void*) const;
-    std::string note;         // what stays eager or was not checked, for the report
+    std::string note;  // what stays eager or was not checked, for the report
 
 private:
     struct Made;
@@ -74,14 +76,16 @@ private:
     int perform(size_t event, Made&) const;
     std::shared_ptr<const TensorProgram> program_, data_;
     std::vector<DataGuard> data_guards_;
-    std::vector<int> program_inputs_, data_inputs_;   // positions in `values`; negative: ~constant
-    std::vector<PyRef> constants_;                    // tensors that the region made from Python data
+    std::vector<int> program_inputs_, data_inputs_;  // positions in `values`; negative: ~constant
+    std::vector<PyRef> constants_;                   // tensors that the region made from Python data
     std::vector<int> sources_;
     std::vector<int> wanted_rows_;
-    struct { std::vector<Recipe> rows; } recipes_;
+    struct {
+        std::vector<Recipe> rows;
+    } recipes_;
     std::vector<Event> events_;
-    bool simple_ = false;     // the common region: one tensor out, nothing else
-    std::vector<std::vector<int>> event_recipes_;     // per event: target, key, value, args...
+    bool simple_ = false;                          // the common region: one tensor out, nothing else
+    std::vector<std::vector<int>> event_recipes_;  // per event: target, key, value, args...
 };
 
 }  // namespace framejit

@@ -1,8 +1,8 @@
 #include "plugin/replay/program.h"
+#include "framejit/options.h"
 #include "plugin/replay/retired.h"
 #include "plugin/replay/tell.h"
 #include <algorithm>
-#include "framejit/options.h"
 
 namespace framejit {
 
@@ -86,10 +86,11 @@ Entry* FunctionProgram::find(Point& p, PyObject* const* slots) {
         if (e.plan->has_data_guards() && !e.plan->data_holds(e.guards.values(), &failed)) {
             const DataGuard& g = e.plan->data_guards()[failed];
             long& count = data_misses_[data_place(g.code, g.unit)];
-            if (++count >= 4) no_data_guards.insert(data_place(g.code, g.unit));   // it keeps changing: a break from now on
+            if (++count >= 4) no_data_guards.insert(data_place(g.code, g.unit));  // it keeps changing: a break from now on
             continue;
         }
-        if (i > 0) std::rotate(p.entries.begin(), p.entries.begin() + long(i), p.entries.begin() + long(i) + 1);   // most recently used first
+        if (i > 0)
+            std::rotate(p.entries.begin(), p.entries.begin() + long(i), p.entries.begin() + long(i) + 1);  // most recently used first
         return p.entries[0].get();
     }
     return nullptr;
@@ -99,8 +100,10 @@ void FunctionProgram::note_miss(Point& p, PyObject* const* slots) {
     if (p.entries.empty()) return;
     const Entry& e = *p.entries[0];
     Failure f;
-    if (!e.state.matches()) f = {"global state", "torch", "as recorded", e.state.difference()};
-    else f = e.guards.explain(slots);
+    if (!e.state.matches())
+        f = {"global state", "torch", "as recorded", e.state.difference()};
+    else
+        f = e.guards.explain(slots);
     if (f.guard.empty()) f = {"data", "a tensor's value", "as recorded", "another"};
     tell_recompile(p.code, f);
     for (Miss& m : p.misses)
@@ -119,11 +122,12 @@ bool FunctionProgram::worth_recording(Point& p) {
     if (int(p.entries.size()) >= options.recompile_limit) {
         std::string why = "the recompile limit (" + std::to_string(options.recompile_limit) + ") is reached";
         if (!p.misses.empty()) {
-            const Miss& m = *std::max_element(p.misses.begin(), p.misses.end(), [](const Miss& a, const Miss& b) { return a.count < b.count; });
+            const Miss& m =
+                *std::max_element(p.misses.begin(), p.misses.end(), [](const Miss& a, const Miss& b) { return a.count < b.count; });
             why += ": " + m.failure.source + " keeps changing (expected " + m.failure.expected + ", got " + m.failure.got + ")";
         }
         stays_eager(p, why);
-        p.try_again = p.visits + 1000;   // objects may have died by then
+        p.try_again = p.visits + 1000;  // objects may have died by then
         return false;
     }
     return true;
@@ -143,7 +147,7 @@ void FunctionProgram::stays_eager(Point& p, const std::string& why) {
     n.why = why;
     n.file = utf8(p.code->co_filename);
     n.line = line_at(p.code, p.unit);
-    if (n.line <= 0) n.line = p.code->co_firstlineno;   // before the first line: cells are being made
+    if (n.line <= 0) n.line = p.code->co_firstlineno;  // before the first line: cells are being made
     ++n.count;
 }
 
@@ -175,14 +179,16 @@ PyObject* region_row(const Point& p, int id) {
         to = std::max(to, e->line_to);
     }
     PyRef name = PyRef::share(p.code->co_qualname);
-    return Py_BuildValue("{s:i,s:O,s:O,s:i,s:i,s:i,s:i,s:i,s:i,s:n,s:d,s:d,s:O,s:O,s:O,s:O}", "id", id, "function", name.get(), "file", p.code->co_filename, "line_from", from, "line_to", to,
-                         "ops", ops, "fused_ops", fused, "kernels", kernels, "externs", externs, "entries", Py_ssize_t(p.entries.size()), "record_ms", record, "compile_ms",
-                         compile, "eager_ms", Py_None, "compiled_ms", Py_None, "break_even_calls", Py_None, "checked", checked ? Py_True : Py_False);
+    return Py_BuildValue("{s:i,s:O,s:O,s:i,s:i,s:i,s:i,s:i,s:i,s:n,s:d,s:d,s:O,s:O,s:O,s:O}", "id", id, "function", name.get(), "file",
+                         p.code->co_filename, "line_from", from, "line_to", to, "ops", ops, "fused_ops", fused, "kernels", kernels,
+                         "externs", externs, "entries", Py_ssize_t(p.entries.size()), "record_ms", record, "compile_ms", compile,
+                         "eager_ms", Py_None, "compiled_ms", Py_None, "break_even_calls", Py_None, "checked", checked ? Py_True : Py_False);
 }
 }  // namespace
 
 PyObject* FunctionProgram::report() const {
-    PyRef regions = PyRef::steal(PyList_New(0)), breaks = PyRef::steal(PyList_New(0)), recompiles = PyRef::steal(PyList_New(0)), eager = PyRef::steal(PyList_New(0));
+    PyRef regions = PyRef::steal(PyList_New(0)), breaks = PyRef::steal(PyList_New(0)), recompiles = PyRef::steal(PyList_New(0)),
+          eager = PyRef::steal(PyList_New(0));
     auto add = [](PyRef& list, PyObject* row) {
         PyRef r = PyRef::steal(row);
         return r && PyList_Append(list.get(), r.get()) == 0;
@@ -192,24 +198,29 @@ PyObject* FunctionProgram::report() const {
     for (const auto& [key, p] : points_) {
         if (!p->entries.empty()) good = good && add(regions, region_row(*p, id++));
         for (const Miss& m : p->misses)
-            good = good && add(recompiles, Py_BuildValue("{s:s,s:s,s:s,s:s,s:l}", "guard", m.failure.guard.c_str(), "source", m.failure.source.c_str(), "expected",
-                                                         m.failure.expected.c_str(), "got", m.failure.got.c_str(), "count", m.count));
+            good = good && add(recompiles,
+                               Py_BuildValue("{s:s,s:s,s:s,s:s,s:l}", "guard", m.failure.guard.c_str(), "source", m.failure.source.c_str(),
+                                             "expected", m.failure.expected.c_str(), "got", m.failure.got.c_str(), "count", m.count));
     }
     for (const BreakCount& b : breaks_) {
         std::string reason = b.where.reason->text + (b.where.detail.empty() ? "" : ": " + b.where.detail);
         PyRef stack = PyRef::steal(text_list(b.where.stack));
-        good = good && stack && add(breaks, Py_BuildValue("{s:s,s:s,s:s,s:i,s:s,s:s,s:l,s:s,s:O}", "reason", reason.c_str(), "code", b.where.reason->code, "file", b.where.file.c_str(),
-                                                          "line", b.where.line, "function", b.where.function.c_str(), "source", b.where.source_line.c_str(), "count", b.count, "hint",
-                                                          b.where.reason->hint, "stack", stack.get()));
+        good =
+            good && stack &&
+            add(breaks, Py_BuildValue("{s:s,s:s,s:s,s:i,s:s,s:s,s:l,s:s,s:O}", "reason", reason.c_str(), "code", b.where.reason->code,
+                                      "file", b.where.file.c_str(), "line", b.where.line, "function", b.where.function.c_str(), "source",
+                                      b.where.source_line.c_str(), "count", b.count, "hint", b.where.reason->hint, "stack", stack.get()));
     }
     for (const auto& [why, n] : eager_notes)
-        good = good && add(eager, Py_BuildValue("{s:s,s:s,s:i,s:l}", "why", why.c_str(), "file", n.file.c_str(), "line", n.line, "count", n.count));
+        good = good &&
+               add(eager, Py_BuildValue("{s:s,s:s,s:i,s:l}", "why", why.c_str(), "file", n.file.c_str(), "line", n.line, "count", n.count));
     if (!good) return nullptr;
     PyCodeObject* code = owner->code;
     std::string name = utf8(code->co_qualname);
-    return Py_BuildValue("{s:s,s:O,s:i,s:{s:l,s:l,s:l,s:l},s:O,s:O,s:O,s:O,s:O}", "name", name.c_str(), "file", code->co_filename, "line", code->co_firstlineno, "calls", "total", calls.total,
-                         "recorded", calls.recorded, "eager", calls.eager, "compiled", calls.compiled, "regions", regions.get(), "breaks", breaks.get(), "recompiles", recompiles.get(),
-                         "eager", eager.get(), "target", owner->target);
+    return Py_BuildValue("{s:s,s:O,s:i,s:{s:l,s:l,s:l,s:l},s:O,s:O,s:O,s:O,s:O}", "name", name.c_str(), "file", code->co_filename, "line",
+                         code->co_firstlineno, "calls", "total", calls.total, "recorded", calls.recorded, "eager", calls.eager, "compiled",
+                         calls.compiled, "regions", regions.get(), "breaks", breaks.get(), "recompiles", recompiles.get(), "eager",
+                         eager.get(), "target", owner->target);
 }
 
 int FunctionProgram::traverse(visitproc visit, void* arg) const {

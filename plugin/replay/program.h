@@ -1,17 +1,17 @@
-// What is known about one compiled function: the points of its frames where a region may start, the entries there, and the counts for the report.
-// Points are keyed by (code, unit): the function's own entry, and in functions that had a break inside the instruction after it.
+// What is known about one compiled function: the points of its frames where a region may start, the entries there, and the counts for the
+// report. Points are keyed by (code, unit): the function's own entry, and in functions that had a break inside the instruction after it.
 #pragma once
+#include "plugin/replay/callable.h"
+#include "plugin/replay/plan.h"
 #include <map>
 #include <memory>
 #include <string>
 #include <unordered_set>
 #include <vector>
-#include "plugin/replay/callable.h"
-#include "plugin/replay/plan.h"
 
 namespace framejit {
 
-struct Entry {                 // guards + plan for one variant of a region
+struct Entry {  // guards + plan for one variant of a region
     GlobalState state;
     GuardSet guards;
     std::unique_ptr<RegionPlan> plan;
@@ -20,11 +20,11 @@ struct Entry {                 // guards + plan for one variant of a region
     bool checked = false;
     int line_from = 0, line_to = 0;
 };
-struct Miss {                  // a guard that sent a call to another variant
+struct Miss {  // a guard that sent a call to another variant
     Failure failure;
     long count = 0;
 };
-struct EagerNote {             // why a stretch stays eager
+struct EagerNote {  // why a stretch stays eager
     std::string why, file;
     int line = 0;
     long count = 0;
@@ -34,8 +34,8 @@ struct Point {
     int unit = 0;
     std::vector<std::unique_ptr<Entry>> entries;
     int recordings = 0, failures = 0, empty = 0;
-    long visits = 0, try_again = 0;   // visits before the next recording is tried
-    bool eager = false;               // recompile limit reached, or recordings keep failing
+    long visits = 0, try_again = 0;  // visits before the next recording is tried
+    bool eager = false;              // recompile limit reached, or recordings keep failing
     std::vector<Miss> misses;
 };
 struct BreakCount {
@@ -62,28 +62,30 @@ public:
     void note(const Break&);
     void stays_eager(Point&, const std::string& why);
     void note_miss(Point&, PyObject* const* slots);
-    PyObject* report() const;         // the dictionary of one function
+    PyObject* report() const;  // the dictionary of one function
     int traverse(visitproc, void*) const;
     void clear();
 
-    CompiledFunction* owner;          // borrowed: the owner frees us
+    CompiledFunction* owner;  // borrowed: the owner frees us
     Options options;
-    struct { long total = 0, recorded = 0, eager = 0, compiled = 0; } calls;
+    struct {
+        long total = 0, recorded = 0, eager = 0, compiled = 0;
+    } calls;
     std::unordered_set<uint64_t> no_data_guards;
     std::map<std::string, EagerNote> eager_notes;
 
 private:
     std::map<std::pair<PyCodeObject*, int>, std::unique_ptr<Point>> points_;
     std::unordered_set<uint64_t> sites_;
-    std::vector<PyRef> codes_;        // of points and sites: their addresses are keys
+    std::vector<PyRef> codes_;  // of points and sites: their addresses are keys
     std::vector<BreakCount> breaks_;
     std::map<uint64_t, long> data_misses_;
     Point* entry_ = nullptr;
 };
 
 FunctionProgram* program_of(CompiledFunction*);        // made on first use
-std::vector<CompiledFunction*>& compiled_functions();   // all that live
-int add_replay(PyObject* module);              // report, reset, wait, set_enabled, graph_break, ...
-bool replay_enabled();                         // false inside framejit.disabled()
+std::vector<CompiledFunction*>& compiled_functions();  // all that live
+int add_replay(PyObject* module);                      // report, reset, wait, set_enabled, graph_break, ...
+bool replay_enabled();                                 // false inside framejit.disabled()
 
 }  // namespace framejit

@@ -1,14 +1,14 @@
 // From the logs of a recording to a plan, and running it: tensors, objects, events, exit state.
+#include "plugin/frame/frame.h"
 #include "plugin/replay/plan.h"
 #include "plugin/replay/tell.h"
 #include <cmath>
 #include <cstring>
-#include "plugin/frame/frame.h"
 
 namespace framejit {
 
 namespace {
-struct SourceList {   // sources that the plan reads, numbered
+struct SourceList {  // sources that the plan reads, numbered
     std::vector<int>& list;
     std::unordered_map<int, int> at;
     int operator()(int source) {
@@ -19,6 +19,7 @@ struct SourceList {   // sources that the plan reads, numbered
 };
 }  // namespace
 
+// long: numbers sources, tensors and constants in the one order that run() relies on
 std::unique_ptr<RegionPlan> RegionPlan::build(Recorder& r, ExitState exit, std::string& error) {
     auto p = std::make_unique<RegionPlan>();
     p->exit = std::move(exit);
@@ -35,7 +36,8 @@ std::unique_ptr<RegionPlan> RegionPlan::build(Recorder& r, ExitState exit, std::
     std::unordered_map<int, int> wanted;
     for (Recipe& recipe : r.recipes.rows) {
         if (recipe.kind == Recipe::Src) {
-            if (r.sources[recipe.id].kind != SourceKind::Slot) r.guards.push_back({GuardKind::Present, recipe.id, {}, 0});   // passed on without a look
+            if (r.sources[recipe.id].kind != SourceKind::Slot)
+                r.guards.push_back({GuardKind::Present, recipe.id, {}, 0});  // passed on without a look
             recipe.id = source(recipe.id);
         }
         if (recipe.kind == Recipe::Tensor) {
@@ -46,12 +48,13 @@ std::unique_ptr<RegionPlan> RegionPlan::build(Recorder& r, ExitState exit, std::
     }
     auto bind = [&](const TensorProgram& program, std::vector<int>& inputs) {
         for (int t : program.input_rows()) {
-            if (t < 0) {   // a Python number
+            if (t < 0) {  // a Python number
                 inputs.push_back(source(~t));
                 continue;
             }
             const TensorRow& row = r.tensors[t];
-            if (row.source > 0) inputs.push_back(source(row.source));
+            if (row.source > 0)
+                inputs.push_back(source(row.source));
             else if (row.constant) {
                 inputs.push_back(~int(p->constants_.size()));
                 p->constants_.push_back(row.constant);
@@ -85,7 +88,7 @@ std::unique_ptr<RegionPlan> RegionPlan::build(Recorder& r, ExitState exit, std::
     p->recipes_.rows = std::move(r.recipes.rows);
     p->events_ = std::move(r.events);
     p->simple_ = p->events_.empty() && p->exit.slots.size() == 1 && p->recipes_.rows[p->exit.slots[0]].kind == Recipe::Tensor;
-    for (Event& e : p->events_)   // what recipes say is all that is needed: let go of the recording's objects
+    for (Event& e : p->events_)  // what recipes say is all that is needed: let go of the recording's objects
         for (Operand* o : {&e.target, &e.key, &e.value}) o->object = {};
     for (Event& e : p->events_) e.args.clear();
     return p;
@@ -95,7 +98,7 @@ std::unique_ptr<RegionPlan> RegionPlan::build(Recorder& r, ExitState exit, std::
 struct RegionPlan::Made {
     PyObject* const* values;
     const std::vector<PyObject*>& tensors;
-    std::vector<PyRef> objects;   // by recipe
+    std::vector<PyRef> objects;  // by recipe
 };
 
 namespace {
@@ -109,7 +112,8 @@ PyTypeObject* builtin_base(PyTypeObject* t) {
 }
 }  // namespace
 
-PyObject* RegionPlan::make(Made& m, int i) const {   // borrowed; null with a Python error, or null without for Recipe::Null
+// long: one case per kind of recipe
+PyObject* RegionPlan::make(Made& m, int i) const {  // borrowed; null with a Python error, or null without for Recipe::Null
     const Recipe& r = recipes_.rows[i];
     if (r.kind == Recipe::Const) return r.object.get();
     if (r.kind == Recipe::Null) return nullptr;
@@ -121,54 +125,57 @@ PyObject* RegionPlan::make(Made& m, int i) const {   // borrowed; null with a Py
     };
     auto missing = [] { return PyErr_Occurred() ? nullptr : raise_missing(); };
     switch (r.kind) {
-        case Recipe::Src: return m.values[r.id] ? done(Py_NewRef(m.values[r.id])) : nullptr;   // null: an unbound local passed on
-        case Recipe::Tensor: return done(Py_NewRef(m.tensors[r.id]));
-        case Recipe::List: {
-            PyObject* list = done(PyList_New(0));   // entered before its items: it may hold itself
-            for (size_t k = 0; list && k < r.parts.size(); ++k) {
-                PyObject* x = part(k);
-                if (!x || PyList_Append(list, x) < 0) return missing();
-            }
-            return list;
+    case Recipe::Src: return m.values[r.id] ? done(Py_NewRef(m.values[r.id])) : nullptr;  // null: an unbound local passed on
+    case Recipe::Tensor: return done(Py_NewRef(m.tensors[r.id]));
+    case Recipe::List: {
+        PyObject* list = done(PyList_New(0));  // entered before its items: it may hold itself
+        for (size_t k = 0; list && k < r.parts.size(); ++k) {
+            PyObject* x = part(k);
+            if (!x || PyList_Append(list, x) < 0) return missing();
         }
-        case Recipe::Tuple: case Recipe::Set: case Recipe::FrozenSet: case Recipe::TypeCall: {
-            PyRef items = PyRef::steal(PyTuple_New(Py_ssize_t(r.parts.size())));
-            for (size_t k = 0; items && k < r.parts.size(); ++k) {
-                PyObject* x = part(k);
-                if (!x) return missing();
-                PyTuple_SET_ITEM(items.get(), Py_ssize_t(k), Py_NewRef(x));
-            }
-            if (r.kind == Recipe::Tuple) return done(items.release());
-            if (r.kind == Recipe::TypeCall) return done(PyObject_CallOneArg(r.object.get(), PyTuple_GET_ITEM(items.get(), 0)));
-            return done(r.kind == Recipe::Set ? PySet_New(items.get()) : PyFrozenSet_New(items.get()));
+        return list;
+    }
+    case Recipe::Tuple:
+    case Recipe::Set:
+    case Recipe::FrozenSet:
+    case Recipe::TypeCall: {
+        PyRef items = PyRef::steal(PyTuple_New(Py_ssize_t(r.parts.size())));
+        for (size_t k = 0; items && k < r.parts.size(); ++k) {
+            PyObject* x = part(k);
+            if (!x) return missing();
+            PyTuple_SET_ITEM(items.get(), Py_ssize_t(k), Py_NewRef(x));
         }
-        case Recipe::Dict: {
-            PyObject* d = done(PyDict_New());
-            for (size_t k = 0; d && k + 1 < r.parts.size(); k += 2) {
-                PyObject *key = part(k), *x = key ? part(k + 1) : nullptr;
-                if (!x || PyDict_SetItem(d, key, x) < 0) return missing();
-            }
-            return d;
+        if (r.kind == Recipe::Tuple) return done(items.release());
+        if (r.kind == Recipe::TypeCall) return done(PyObject_CallOneArg(r.object.get(), PyTuple_GET_ITEM(items.get(), 0)));
+        return done(r.kind == Recipe::Set ? PySet_New(items.get()) : PyFrozenSet_New(items.get()));
+    }
+    case Recipe::Dict: {
+        PyObject* d = done(PyDict_New());
+        for (size_t k = 0; d && k + 1 < r.parts.size(); k += 2) {
+            PyObject *key = part(k), *x = key ? part(k + 1) : nullptr;
+            if (!x || PyDict_SetItem(d, key, x) < 0) return missing();
         }
-        case Recipe::Cell: {
-            PyObject* cell = done(PyCell_New(nullptr));
-            PyObject* x = part(0);
-            if (!x && PyErr_Occurred()) return nullptr;
-            if (x) PyCell_Set(cell, x);
-            return cell;
-        }
-        case Recipe::Method: {
-            PyObject *fn = part(0), *self = fn ? part(1) : nullptr;
-            return self ? done(PyMethod_New(fn, self)) : nullptr;
-        }
-        case Recipe::BoundBuiltin: {
-            PyObject* self = part(0);
-            return self ? done(PyObject_GetAttr(self, r.object.get())) : nullptr;
-        }
-        case Recipe::Function: return make_function(m, i);
-        case Recipe::Instance: return make_instance(m, i);
-        case Recipe::Reduced: return make_reduced(m, i);
-        default: return raise_missing();
+        return d;
+    }
+    case Recipe::Cell: {
+        PyObject* cell = done(PyCell_New(nullptr));
+        PyObject* x = part(0);
+        if (!x && PyErr_Occurred()) return nullptr;
+        if (x) PyCell_Set(cell, x);
+        return cell;
+    }
+    case Recipe::Method: {
+        PyObject *fn = part(0), *self = fn ? part(1) : nullptr;
+        return self ? done(PyMethod_New(fn, self)) : nullptr;
+    }
+    case Recipe::BoundBuiltin: {
+        PyObject* self = part(0);
+        return self ? done(PyObject_GetAttr(self, r.object.get())) : nullptr;
+    }
+    case Recipe::Function: return make_function(m, i);
+    case Recipe::Instance: return make_instance(m, i);
+    case Recipe::Reduced: return make_reduced(m, i);
+    default: return raise_missing();
     }
 }
 PyObject* RegionPlan::make_function(Made& m, int i) const {
@@ -176,7 +183,7 @@ PyObject* RegionPlan::make_function(Made& m, int i) const {
     auto* like = (PyFunctionObject*)r.object.get();
     PyObject* fn = PyFunction_NewWithQualName(like->func_code, like->func_globals, like->func_qualname);
     if (!fn) return nullptr;
-    m.objects[i] = PyRef::steal(fn);   // a closure may hold the function itself
+    m.objects[i] = PyRef::steal(fn);  // a closure may hold the function itself
     PyObject *defaults = make(m, r.parts[0]), *kwdefaults = defaults ? make(m, r.parts[1]) : nullptr;
     if (!kwdefaults) return nullptr;
     if (defaults != Py_None && PyFunction_SetDefaults(fn, defaults) < 0) return nullptr;
@@ -190,7 +197,9 @@ PyObject* RegionPlan::make_function(Made& m, int i) const {
         }
         if (!closure || PyFunction_SetClosure(fn, closure.get()) < 0) return nullptr;
     }
-    if (like->func_annotations && PyFunction_SetAnnotations(fn, PyRef::steal(PyFunction_GetAnnotations((PyObject*)like) ? Py_NewRef(like->func_annotations) : nullptr).get()) < 0)
+    if (like->func_annotations &&
+        PyFunction_SetAnnotations(
+            fn, PyRef::steal(PyFunction_GetAnnotations((PyObject*)like) ? Py_NewRef(like->func_annotations) : nullptr).get()) < 0)
         PyErr_Clear();
     if (r.dict >= 0) {
         PyObject* d = make(m, r.dict);
@@ -204,7 +213,7 @@ PyObject* RegionPlan::make_instance(Made& m, int i) const {
     PyTypeObject* base = builtin_base(type);
     PyRef args = PyRef::steal(PyTuple_New(0));
     std::vector<PyObject*> parts;
-    if (base == &PyTuple_Type) {   // immutable: its items come first
+    if (base == &PyTuple_Type) {  // immutable: its items come first
         PyRef items = PyRef::steal(PyTuple_New(Py_ssize_t(r.parts.size())));
         for (size_t k = 0; k < r.parts.size(); ++k) {
             PyObject* x = make(m, r.parts[k]);
@@ -223,8 +232,10 @@ PyObject* RegionPlan::make_instance(Made& m, int i) const {
         if (PyDict_Check(o)) {
             PyObject* v = make(m, r.parts[k++]);
             bad = !v || (PyODict_Check(o) ? PyODict_SetItem(o, x, v) : PyDict_SetItem(o, x, v)) < 0;
-        } else if (PyList_Check(o)) bad = PyList_Append(o, x) < 0;
-        else bad = PyObject_SetAttrString(o, "args", x) < 0;
+        } else if (PyList_Check(o))
+            bad = PyList_Append(o, x) < 0;
+        else
+            bad = PyObject_SetAttrString(o, "args", x) < 0;
         if (bad) return nullptr;
     }
     if (r.dict >= 0) {
@@ -259,7 +270,8 @@ PyObject* RegionPlan::make_reduced(Made& m, int i) const {
         if (items == Py_None) continue;
         for (Py_ssize_t n = 0; n < PyList_GET_SIZE(items); ++n) {
             PyObject* x = PyList_GET_ITEM(items, n);
-            PyRef ok = k == 3 ? PyRef::steal(PyObject_CallMethod(o, "append", "O", x)) : PyRef::share(PyObject_SetItem(o, PyTuple_GET_ITEM(x, 0), PyTuple_GET_ITEM(x, 1)) < 0 ? nullptr : Py_None);
+            PyRef ok = k == 3 ? PyRef::steal(PyObject_CallMethod(o, "append", "O", x))
+                              : PyRef::share(PyObject_SetItem(o, PyTuple_GET_ITEM(x, 0), PyTuple_GET_ITEM(x, 1)) < 0 ? nullptr : Py_None);
             if (!ok) return nullptr;
         }
     }
@@ -279,28 +291,29 @@ int RegionPlan::perform(size_t index, Made& m) const {
     PyObject *key = get(1), *value = get(2);
     if (PyErr_Occurred()) return -1;
     switch (e.kind) {
-        case EventKind::SetAttr: return PyModule_Check(target) ? PyObject_SetAttr(target, key, value) : PyObject_GenericSetAttr(target, key, value);
-        case EventKind::DelAttr: return PyObject_GenericSetAttr(target, key, nullptr);
-        case EventKind::SetItem: return PyObject_SetItem(target, key, value);
-        case EventKind::DelItem: return PyObject_DelItem(target, key);
-        case EventKind::SetCell: return PyCell_Set(target, value);
-        case EventKind::Call: {
-            std::vector<PyObject*> args;
-            for (size_t k = 3; k < recipes.size(); ++k) {
-                args.push_back(get(int(k)));
-                if (!args.back()) return -1;
-            }
-            size_t names = e.kwnames ? size_t(PyTuple_GET_SIZE(e.kwnames.get())) : 0;
-            PyRef result = PyRef::steal(PyObject_Vectorcall(target, args.data(), args.size() - names, e.kwnames.get()));
-            return result ? 0 : -1;
+    case EventKind::SetAttr:
+        return PyModule_Check(target) ? PyObject_SetAttr(target, key, value) : PyObject_GenericSetAttr(target, key, value);
+    case EventKind::DelAttr: return PyObject_GenericSetAttr(target, key, nullptr);
+    case EventKind::SetItem: return PyObject_SetItem(target, key, value);
+    case EventKind::DelItem: return PyObject_DelItem(target, key);
+    case EventKind::SetCell: return PyCell_Set(target, value);
+    case EventKind::Call: {
+        std::vector<PyObject*> args;
+        for (size_t k = 3; k < recipes.size(); ++k) {
+            args.push_back(get(int(k)));
+            if (!args.back()) return -1;
         }
+        size_t names = e.kwnames ? size_t(PyTuple_GET_SIZE(e.kwnames.get())) : 0;
+        PyRef result = PyRef::steal(PyObject_Vectorcall(target, args.data(), args.size() - names, e.kwnames.get()));
+        return result ? 0 : -1;
+    }
     }
     return -1;
 }
 
 // ---- running ----
 namespace {
-struct Inputs {   // tensors for a program, from source values and constants; held while it runs
+struct Inputs {  // tensors for a program, from source values and constants; held while it runs
     std::vector<PyObject*> list;
     Inputs(const std::vector<int>& positions, PyObject* const* values, const std::vector<PyRef>& constants) {
         list.reserve(positions.size());
@@ -360,7 +373,7 @@ int RegionPlan::run(PyObject* const* given, std::vector<PyObject*>& slots) const
 int RegionPlan::run_returning(PyObject* const* values, PyObject** result) const {
     thread_local std::vector<PyObject*> slots;
     std::vector<PyObject*> mine;
-    mine.swap(slots);   // a nested call gets its own
+    mine.swap(slots);  // a nested call gets its own
     int status = run(values, mine);
     if (status == 0) *result = mine[0];
     mine.clear();

@@ -1,7 +1,8 @@
-// The self-check: before a plan serves, its graph runs once on the recording's own inputs, and every tensor is compared with what eager made.
-// Skipped, with a note, where the inputs are no longer what they were: the region wrote to one of them, drew random numbers, or let one go.
-#include <cmath>
+// The self-check: before a plan serves, its graph runs once on the recording's own inputs, and every tensor is compared with what eager
+// made. Skipped, with a note, where the inputs are no longer what they were: the region wrote to one of them, drew random numbers, or let
+// one go.
 #include "plugin/replay/plan.h"
+#include <cmath>
 
 namespace framejit {
 namespace {
@@ -9,30 +10,31 @@ namespace {
 double load(const char* p, DType d, double* imaginary) {
     *imaginary = 0;
     switch (d) {
-        case DType::b1: case DType::u8: return *(const uint8_t*)p;
-        case DType::i8: return *(const int8_t*)p;
-        case DType::i16: return *(const int16_t*)p;
-        case DType::i32: return *(const int32_t*)p;
-        case DType::i64: return double(*(const int64_t*)p);
-        case DType::f32: return *(const float*)p;
-        case DType::f64: return *(const double*)p;
-        case DType::f16: return double(*(const _Float16*)p);
-        case DType::bf16: {
-            uint32_t bits = uint32_t(*(const uint16_t*)p) << 16;
-            float f;
-            __builtin_memcpy(&f, &bits, 4);
-            return f;
-        }
-        default: return 0;
+    case DType::b1:
+    case DType::u8: return *(const uint8_t*)p;
+    case DType::i8: return *(const int8_t*)p;
+    case DType::i16: return *(const int16_t*)p;
+    case DType::i32: return *(const int32_t*)p;
+    case DType::i64: return double(*(const int64_t*)p);
+    case DType::f32: return *(const float*)p;
+    case DType::f64: return *(const double*)p;
+    case DType::f16: return double(*(const _Float16*)p);
+    case DType::bf16: {
+        uint32_t bits = uint32_t(*(const uint16_t*)p) << 16;
+        float f;
+        __builtin_memcpy(&f, &bits, 4);
+        return f;
+    }
+    default: return 0;
     }
 }
 double tolerance(DType d) {
     switch (d) {
-        case DType::bf16: return 2e-2;
-        case DType::f16: return 3e-3;
-        case DType::f32: return 1e-4;
-        case DType::f64: return 1e-9;
-        default: return 0;
+    case DType::bf16: return 2e-2;
+    case DType::f16: return 3e-3;
+    case DType::f32: return 1e-4;
+    case DType::f64: return 1e-9;
+    default: return 0;
     }
 }
 // Share of elements that differ by more than the tolerance, relative to the largest magnitude. A comparison in the program may flip a few.
@@ -53,7 +55,8 @@ std::string compare(PyObject* want, PyObject* got) {
         if (double v = std::fabs(at(x, k)); std::isfinite(v)) largest = std::max(largest, v);
     for (int64_t k = 0; k < x.numel; k += step, ++count) {
         double u = at(x, k), v = at(y, k);
-        bool same = u == v || (std::isnan(u) && std::isnan(v)) || std::fabs(u - v) <= tol * std::max(std::fabs(u), largest) + (tol ? 1e-30 : 0);
+        bool same =
+            u == v || (std::isnan(u) && std::isnan(v)) || std::fabs(u - v) <= tol * std::max(std::fabs(u), largest) + (tol ? 1e-30 : 0);
         off += !same;
     }
     if (off == 0 || (tol > 0 && double(off) < 1e-4 * double(count))) return "";
@@ -69,7 +72,7 @@ std::string RegionPlan::self_check(Recorder& r, bool& checked) const {
     std::vector<PyRef> inputs, recorded;
     std::vector<PyObject*> list;
     for (int t : g.inputs) {
-        if (t < 0) return "";   // a number: what it was is not kept
+        if (t < 0) return "";  // a number: what it was is not kept
         PyObject* o = r.tensors[t].constant ? r.tensors[t].constant.get() : PyWeakref_GET_OBJECT(r.tensors[t].weak.get());
         if (o == Py_None || !matches(o, r.tensors[t].spec)) return "";
         inputs.push_back(PyRef::share(o));

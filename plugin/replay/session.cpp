@@ -1,5 +1,6 @@
 #include "plugin/replay/session.h"
 #include "plugin/replay/tell.h"
+#include "plugin/torch/internals.h"
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -10,14 +11,16 @@ thread_local Session* session = nullptr;
 extern PyObject* disabled_marker;
 
 namespace {
-std::atomic<int> sessions{0};   // the hook is installed while there are any
+std::atomic<int> sessions{0};  // the hook is installed while there are any
 
 double now_ms() {
     using namespace std::chrono;
     return duration<double, std::milli>(steady_clock::now().time_since_epoch()).count();
 }
 bool makes_operators(PyCodeObject* co) {
-    if (PyUnicode_GET_LENGTH(co->co_name) < 9 || (PyUnicode_CompareWithASCIIString(co->co_name, "__getattr__") && PyUnicode_CompareWithASCIIString(co->co_name, "_get_packet"))) return false;
+    if (PyUnicode_GET_LENGTH(co->co_name) < 9 ||
+        (PyUnicode_CompareWithASCIIString(co->co_name, "__getattr__") && PyUnicode_CompareWithASCIIString(co->co_name, "_get_packet")))
+        return false;
     const char* file = PyUnicode_AsUTF8(co->co_filename);
     size_t n = file ? strlen(file) : 0;
     return n > 13 && !strcmp(file + n - 13, "torch/_ops.py");
@@ -25,7 +28,8 @@ bool makes_operators(PyCodeObject* co) {
 PyObject* hook(PyThreadState* ts, Frame* f, int throwflag) {
     Session* s = session;
     if (!s) return eval_default(ts, f, throwflag);
-    // Every operator under a dispatch mode asks Python for a rule of (operator, mode); ours has none. Answering here saves 1.2 us per operator.
+    // Every operator under a dispatch mode asks Python for a rule of (operator, mode); ours has none. Answering here saves 1.2 us per
+    // operator.
     if (!throwflag && is_dispatch_rule_lookup(code_of(f))) {
         finish_frame_without_running(f);
         return Py_NewRef(Py_None);
@@ -49,7 +53,7 @@ Session::Session(FunctionProgram& p) : program_(p), outer_(session), outer_watch
     if (sessions++ == 0) set_eval_hook(hook);
     session = this;
     watcher = this;
-    watch_calls_ = true;   // the compiled function's own frame
+    watch_calls_ = true;  // the compiled function's own frame
 }
 Session::~Session() {
     if (recorder_) abandon("");
@@ -80,7 +84,7 @@ void* Session::enter(Frame* f, int throwflag) {
     }
     bool first = !entered_;
     entered_ = true;
-    if (first && code_of(f) != program_.owner->code) watch_calls_ = false;   // something else stands before it (a descriptor): keep looking
+    if (first && code_of(f) != program_.owner->code) watch_calls_ = false;  // something else stands before it (a descriptor): keep looking
     PyObject* marks = PyFunction_Check(function_of(f)) ? ((PyFunctionObject*)function_of(f))->func_dict : nullptr;
     bool disabled = marks && PyDict_GetItemWithError(marks, disabled_marker);
     bool fresh = !disabled && !throwflag && !has_started(f) && !is_generator(f) && !generator_code(code_of(f));
@@ -149,19 +153,21 @@ void Session::leave(void* p, Frame* f, PyObject* result, int depth, Exit exit) {
     Activation& a = *static_cast<Activation*>(p);
     if (recorder_ && recorder_->broken() && !program_.options.fullgraph) give_up();
     if (records(a)) {
-        if (!a.is_root) recorder_->leave(a.shadow, f, result, depth, exit == Exit::Yield);
+        if (!a.is_root)
+            recorder_->leave(a.shadow, f, result, depth, exit == Exit::Yield);
         else if (exit == Exit::Return && !recorder_->broken()) {
             PyObject** sp = slots_of(f) + depth;
             Ins last{Op::ReturnValue, 0, 0, 0, -1};
             if (!finish(a, f, last, sp, result)) PyErr_WriteUnraisable(nullptr);
-        } else if (!recorder_->broken()) abandon(exit == Exit::Error ? "it raises an exception" : "its frame is handed over to CPython");
+        } else if (!recorder_->broken())
+            abandon(exit == Exit::Error ? "it raises an exception" : "its frame is handed over to CPython");
     }
     watch_calls_ = a.watched_before;
     free_.push_back(&a);
 }
 
 // ---- points ----
-PyObject* const* Session::entry_slots(Frame* f, int depth) {   // [-1] is the function
+PyObject* const* Session::entry_slots(Frame* f, int depth) {  // [-1] is the function
     int n = depth;
     slots_.resize(n + 1);
     slots_[0] = function_of(f);
@@ -176,7 +182,8 @@ const Ins* Session::point(Activation& a, Frame* f, const Ins& ins, PyObject**& s
         bool failed = false;
         const Ins* next = replay(a, f, *e, sp, failed);
         if (!failed) return next;
-    } else program_.note_miss(p, slots);
+    } else
+        program_.note_miss(p, slots);
     if (program_.worth_recording(p)) {
         recording_point_ = &p;
         start(a, f, ins, sp);
@@ -205,14 +212,14 @@ const Ins* Session::replay(Activation& a, Frame* f, Entry& e, PyObject**& sp, bo
     for (int i = 0; i < after; ++i) slots[i] = made[i];
     for (int i = after; i < before; ++i) slots[i] = nullptr;
     sp = slots + after;
-    for (PyObject* o : old) Py_XDECREF(o);   // last: a finalizer may look at the frame
+    for (PyObject* o : old) Py_XDECREF(o);  // last: a finalizer may look at the frame
     const Code* code = decode(code_of(f));
     a.at_point = false;
     return &code->ins[code->at[e.plan->exit.unit]];
 }
 
 void Session::start(Activation& a, Frame* f, const Ins& ins, PyObject** sp) {
-    auto recorder = std::make_unique<Recorder>(f);   // notes torch's state as it is without our mode
+    auto recorder = std::make_unique<Recorder>(f);  // notes torch's state as it is without our mode
     if (!mode_pushed_) {
         if (init_dispatch() < 0 || push_mode() < 0) {
             PyErr_Clear();
@@ -253,7 +260,7 @@ void Session::stop_recording() {
 void Session::give_up() {
     const Break b = recorder_->found;
     for (auto& [code, unit] : recorder_->chain) program_.add_site(code, unit);
-    if (b.reason != &break_iterator && b.reason != &break_foreign) program_.note(b);   // those two are consequences of an earlier one
+    if (b.reason != &break_iterator && b.reason != &break_foreign) program_.note(b);  // those two are consequences of an earlier one
     stop_recording();
     recorder_.reset();
 }
@@ -272,11 +279,7 @@ void Session::abandon(const std::string& why) {
 // What a live `with` changed belongs to the exit state. Only the grad mode can be set again; other differences fail the region.
 void Session::restore_modes() {
     if (recorder_->state.matches()) return;
-    static PyObject* set = nullptr;
-    if (!set) {
-        PyRef C = PyRef::steal(PyImport_ImportModule("torch._C"));
-        set = C ? PyObject_GetAttrString(C.get(), "_set_grad_enabled") : nullptr;
-    }
+    static PyObject* set = torch_c_function("_set_grad_enabled");
     bool grad = grad_enabled();
     auto set_grad = [&](bool on) { Py_XDECREF(PyObject_CallOneArg(set, on ? Py_True : Py_False)); };
     if (set) {
@@ -309,11 +312,11 @@ ExitState Session::exit_state(Activation& a, Frame* f, const Ins& ins, PyObject*
 bool Session::finish(Activation& a, Frame* f, const Ins& ins, PyObject** sp, PyObject* result) {
     stop_recording();
     double record_ms = now_ms() - started_ms_;
-    std::unique_ptr<Recorder> r = std::move(recorder_);   // first: nothing below is part of the region
+    std::unique_ptr<Recorder> r = std::move(recorder_);  // first: nothing below is part of the region
     Point& p = *recording_point_;
     a.is_root = false;
     a.recording = 0;
-    if (r->ops.empty() && r->failure.empty()) {   // nothing to gain; other paths from here may have some
+    if (r->ops.empty() && r->failure.empty()) {  // nothing to gain; other paths from here may have some
         ++p.empty;
         p.try_again = p.visits + (1L << std::min(p.empty, 20));
         return true;
@@ -321,8 +324,10 @@ bool Session::finish(Activation& a, Frame* f, const Ins& ins, PyObject** sp, PyO
     recorder_ = std::move(r);
     PyObject *t, *v, *tb;
     PyErr_Fetch(&t, &v, &tb);
-    if (!result) restore_modes();
-    else if (!recorder_->state.matches()) recorder_->fail("torch's state is changed by the region: " + recorder_->state.difference());
+    if (!result)
+        restore_modes();
+    else if (!recorder_->state.matches())
+        recorder_->fail("torch's state is changed by the region: " + recorder_->state.difference());
     ExitState exit = exit_state(a, f, ins, sp, result);
     r = std::move(recorder_);
     r->record_ms = record_ms;
@@ -346,14 +351,16 @@ void Session::store(Recorder& r, ExitState exit, int line) {
     if (program_.options.self_check) {
         std::string wrong = plan->self_check(r, e->checked);
         if (!wrong.empty()) {
-            PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "framejit: a compiled region of %U gave a wrong result and stays eager: %s", r.root_code->co_qualname, wrong.c_str());
+            PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "framejit: a compiled region of %U gave a wrong result and stays eager: %s",
+                             r.root_code->co_qualname, wrong.c_str());
             PyErr_Clear();
             return fails("the self-check failed: " + wrong);
         }
     }
     tell_guards(r.root_code, r.sources, r.guards);
     e->state = r.state;
-    e->guards = GuardSet(std::move(r.sources), std::move(r.guards), std::move(r.specs), plan->sources(), PyRef::share(local_names(r.root_code)));
+    e->guards =
+        GuardSet(std::move(r.sources), std::move(r.guards), std::move(r.specs), plan->sources(), PyRef::share(local_names(r.root_code)));
     e->plan = std::move(plan);
     e->record_ms = r.record_ms;
     e->compile_ms = now_ms() - start_ms;

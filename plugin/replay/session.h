@@ -1,16 +1,18 @@
 // A session: one slow call of a compiled function on one thread. It watches the interpreter and, for every frame that is a root, either
 // replays a region, or records one, or lets the instruction run as it is.
-//   * A frame is driven (a root) if it is the compiled function's, or was entered from a *site*: an instruction during which a recording broke.
+//   * A frame is driven (a root) if it is the compiled function's, or was entered from a *site*: an instruction during which a recording
+//   broke.
 //   * At its start and after every site a driven frame stands at a *point*. There an entry is looked up; a miss starts a recording.
-//   * A recording ends at the frame's return, or right before one of its sites. Then a plan is built, and the site runs natively, its callees
+//   * A recording ends at the frame's return, or right before one of its sites. Then a plan is built, and the site runs natively, its
+//   callees
 //     being roots of their own.
 //   * A break inside a recording makes the current instruction of every frame on the chain a site and gives the recording up. So a chain of
 //     frames is captured after two calls, however deep the break is.
 #pragma once
-#include <deque>
-#include <memory>
 #include "plugin/interpret/watcher.h"
 #include "plugin/replay/program.h"
+#include <deque>
+#include <memory>
 
 namespace framejit {
 
@@ -31,20 +33,20 @@ private:
     struct Activation {
         Frame* frame = nullptr;
         Recorder::Shadow* shadow = nullptr;
-        long recording = 0;        // serial of the recording that `shadow` belongs to
-        bool driven = false;       // a root: points are looked up
-        bool at_point = false;     // before the next instruction
-        bool is_root = false;      // of the current recording
+        long recording = 0;     // serial of the recording that `shadow` belongs to
+        bool driven = false;    // a root: points are looked up
+        bool at_point = false;  // before the next instruction
+        bool is_root = false;   // of the current recording
         bool watched_before = false;
-        const Ins* begun = nullptr;   // where the recording of this root began
+        const Ins* begun = nullptr;  // where the recording of this root began
     };
     bool records(const Activation& a) const { return recorder_ && a.recording == serial_; }
     const Ins* point(Activation&, Frame*, const Ins&, PyObject**& sp);
     const Ins* replay(Activation&, Frame*, Entry&, PyObject**& sp, bool& failed);
     void start(Activation&, Frame*, const Ins&, PyObject** sp);
-    void give_up();                                    // after a break
-    void abandon(const std::string& why);              // the region raised, or cannot be replayed
-    bool finish(Activation&, Frame*, const Ins&, PyObject** sp, PyObject* result);   // false: a Python error is set
+    void give_up();                                                                 // after a break
+    void abandon(const std::string& why);                                           // the region raised, or cannot be replayed
+    bool finish(Activation&, Frame*, const Ins&, PyObject** sp, PyObject* result);  // false: a Python error is set
     ExitState exit_state(Activation&, Frame*, const Ins&, PyObject** sp, PyObject* result);
     void stop_recording();
     void restore_modes();
@@ -67,6 +69,6 @@ private:
 };
 
 extern thread_local Session* session;
-PyObject* raise_break(const Break&);      // GraphBreakError; always null
+PyObject* raise_break(const Break&);  // GraphBreakError; always null
 
 }  // namespace framejit

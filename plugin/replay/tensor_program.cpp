@@ -1,12 +1,12 @@
 // Runs a compiled graph on torch tensors. Memory of a slot: an input's, a fresh tensor's, an extern's result, or a piece of the arena.
 // Only what torch or the caller sees is a tensor; temporaries of kernels are plain memory.
-#include <cstdlib>
 #include "plugin/replay/plan.h"
+#include <cstdlib>
 
 namespace framejit {
 namespace {
 
-constexpr double kReleaseGilUs = 30;   // releasing and retaking the GIL costs 0.04 us; other threads profit from more
+constexpr double kReleaseGilUs = 30;  // releasing and retaking the GIL costs 0.04 us; other threads profit from more
 
 // One block per thread, reused: fresh pages cost more than most kernels. A nested run (an extern that calls Python) gets its own block.
 struct Arena {
@@ -36,8 +36,10 @@ struct ArenaLease {
         arena.busy = shared = true;
     }
     ~ArenaLease() {
-        if (shared) arena.busy = false;
-        else std::free(memory);
+        if (shared)
+            arena.busy = false;
+        else
+            std::free(memory);
     }
 };
 
@@ -52,11 +54,14 @@ double work_us(const KernelStep& k) { return std::max(double(k.bytes) / 20e3, k.
 }  // namespace
 
 struct TensorProgram::Memory {
-    std::vector<void*> at;            // by slot
-    std::vector<PyObject*> tensor;    // by slot: owned, or null
-    std::vector<PyObject*> results;   // of one extern call
-    union Number { double f; int64_t i; };
-    std::vector<Number> numbers;      // inputs that are Python numbers, by slot
+    std::vector<void*> at;           // by slot
+    std::vector<PyObject*> tensor;   // by slot: owned, or null
+    std::vector<PyObject*> results;  // of one extern call
+    union Number {
+        double f;
+        int64_t i;
+    };
+    std::vector<Number> numbers;  // inputs that are Python numbers, by slot
     ~Memory() {
         for (PyObject* t : tensor) Py_XDECREF(t);
     }
@@ -85,14 +90,15 @@ std::shared_ptr<const TensorProgram> TensorProgram::build(CapturedGraph captured
         sizes[s] = exe.slots[s].shape;
         strides[s] = contiguous_strides(exe.slots[s].shape);
     }
-    for (const CapturedTensor& t : g.tensors) {   // the tensor that owns an output's storage gives it its layout
+    for (const CapturedTensor& t : g.tensors) {  // the tensor that owns an output's storage gives it its layout
         if (t.kind != CapturedTensor::Output || !t.whole) continue;
         int s = exe.outputs[t.index];
         if (exe.slots[s].kind == Slot::Output) sizes[s] = t.window.sizes, strides[s] = t.window.strides;
     }
     for (size_t s = 0; s < exe.slots.size(); ++s) {
         const Slot& slot = exe.slots[s];
-        if (slot.kind == Slot::Output || (slot.kind == Slot::Temp && slot.arena < 0)) p->fresh_[s].allocate = Allocator(sizes[s], strides[s], row(slot.dtype).torch_code);
+        if (slot.kind == Slot::Output || (slot.kind == Slot::Temp && slot.arena < 0))
+            p->fresh_[s].allocate = Allocator(sizes[s], strides[s], row(slot.dtype).torch_code);
     }
     // The layout of each slot's tensor, to know which extern arguments are that tensor itself.
     for (const Node& n : g.graph.nodes)
@@ -138,8 +144,10 @@ int TensorProgram::prepare(Memory& m, PyObject* const* inputs) const {
             PyObject* t = inputs[slot.position];
             if (graph_.inputs[slot.position] < 0) {
                 if (m.numbers.empty()) m.numbers.resize(exe.slots.size());
-                if (PyFloat_Check(t)) m.numbers[s].f = PyFloat_AS_DOUBLE(t);
-                else m.numbers[s].i = PyLong_AsLongLong(t);
+                if (PyFloat_Check(t))
+                    m.numbers[s].f = PyFloat_AS_DOUBLE(t);
+                else
+                    m.numbers[s].i = PyLong_AsLongLong(t);
                 if (PyErr_Occurred()) return -1;
                 m.at[s] = &m.numbers[s];
                 continue;
@@ -151,8 +159,10 @@ int TensorProgram::prepare(Memory& m, PyObject* const* inputs) const {
             if (into >= 0) {
                 m.tensor[s] = Py_NewRef(inputs[into]);
                 m.at[s] = data_for_write(inputs[into]);
-            } else if (!tensor_of(m, int(s))) return -1;
-        } else if (slot.kind == Slot::Temp && slot.arena < 0 && !tensor_of(m, int(s))) return -1;
+            } else if (!tensor_of(m, int(s)))
+                return -1;
+        } else if (slot.kind == Slot::Temp && slot.arena < 0 && !tensor_of(m, int(s)))
+            return -1;
     }
     return 0;
 }
@@ -172,23 +182,28 @@ int TensorProgram::run_extern(const ExternStep& step, Memory& m) const {
     int status = 0;
     for (size_t i = 0; i < n && status == 0; ++i) {
         PyObject* base = m.tensor[step.args[i]];
-        if (whole_[step.call][i]) list[i] = base;
+        if (whole_[step.call][i])
+            list[i] = base;
         else {
             list[i] = views_[step.call][i](base);
-            if (!list[i]) status = -1;
-            else temporary[views++] = list[i];
+            if (!list[i])
+                status = -1;
+            else
+                temporary[views++] = list[i];
         }
     }
     if (status == 0) status = graph_.externs[call.id].call(list, m.results);
     for (size_t i = 0; i < views; ++i) Py_DECREF(temporary[i]);
     if (status != 0) return -1;
-    size_t first = 0;   // of a mutating call, result 0 is its first argument
+    size_t first = 0;  // of a mutating call, result 0 is its first argument
     if (call.mutates) first = 1;
     std::vector<PyObject*> fresh;
     for (PyObject* r : m.results) {
         bool is_target = call.mutates && r && n && (r == list[0] || view_of(r).storage == view_of(list[0]).storage);
-        if (is_target) Py_DECREF(r);
-        else fresh.push_back(r);
+        if (is_target)
+            Py_DECREF(r);
+        else
+            fresh.push_back(r);
     }
     m.results.clear();
     for (size_t k = 0; k < fresh.size(); ++k) {
@@ -196,7 +211,8 @@ int TensorProgram::run_extern(const ExternStep& step, Memory& m) const {
             int slot = step.results[first + k];
             Py_XSETREF(m.tensor[slot], fresh[k]);
             m.at[slot] = view_of(fresh[k]).data;
-        } else Py_XDECREF(fresh[k]);
+        } else
+            Py_XDECREF(fresh[k]);
     }
     return 0;
 }
@@ -222,12 +238,12 @@ int TensorProgram::run(PyObject* const* inputs, std::vector<PyObject*>& results)
             const auto& k = std::get<KernelStep>(step);
             int32_t bad;
             if (work_us(k) > kReleaseGilUs) {
-                Py_BEGIN_ALLOW_THREADS
-                bad = launch(k, m.at.data(), parallel_for(), threads);
+                Py_BEGIN_ALLOW_THREADS bad = launch(k, m.at.data(), parallel_for(), threads);
                 Py_END_ALLOW_THREADS
-            } else bad = launch(k, m.at.data(), parallel_for(), threads);
+            } else
+                bad = launch(k, m.at.data(), parallel_for(), threads);
             if (bad && graph_.written.empty() && !graph_.random) return 1;
-            if (bad) {   // something outside has changed already: this is the error that eager raises at this operator
+            if (bad) {  // something outside has changed already: this is the error that eager raises at this operator
                 PyErr_SetString(PyExc_IndexError, "index out of range in self");
                 return -1;
             }

@@ -41,7 +41,8 @@ bool ask_requires_grad(PyObject* tensor);
 inline bool probed_requires_grad(PyObject* tensor, const void* meta) {
     if (!meta) return false;
     if (load<uint8_t>(meta, layout.flag) || load<void*>(meta, layout.grad_fn)) return true;
-    if (load<const void*>(meta, 0) == layout.plain_meta) [[likely]] return false;  // a frozen parameter, a counter made by torch.tensor
+    if (load<const void*>(meta, 0) == layout.plain_meta) [[likely]]
+        return false;  // a frozen parameter, a counter made by torch.tensor
     return ask_requires_grad(tensor);
 }
 

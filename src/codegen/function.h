@@ -81,7 +81,7 @@ private:
     void store(const Store&);
     void store_lanes(const Store&, Value* offset, Value* lanes);
     std::vector<int> needed(const Work&) const;  // expressions that must be evaluated, operands first
-    void hoist(const Work&, unsigned inner);  // what does not depend on the inner variables
+    void hoist(const Work&, unsigned inner);     // what does not depend on the inner variables
     void hoist_addresses(const Work&, const std::vector<int>& needed, unsigned inner);
     Value* address(int id, size_t buffer, DType, const Affine&);  // of the element at lane 0
     // reduce.cpp

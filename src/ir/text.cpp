@@ -160,7 +160,7 @@ private:
     void outputs() {
         for (size_t i = 1; i < words_.size(); i++) {
             const size_t arrow = words_[i].find("->");
-            const bool as_is = arrow == Word::npos && words_[i].ends_with('!');   // the memory itself
+            const bool as_is = arrow == Word::npos && words_[i].ends_with('!');  // the memory itself
             Output out{reference(words_[i].substr(0, as_is ? words_[i].size() - 1 : arrow))};
             out.as_is = as_is;
             if (arrow != Word::npos) out.into = value<int>(words_[i].substr(arrow + 2));

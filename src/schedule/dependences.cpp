@@ -53,9 +53,7 @@ std::vector<int> Dependences::needs_of_call(int call) const {
 
 // Operands have lower ids. So nothing needs an actor all of whose values come before its first one; except that a call waits for the
 // readers of what it overwrites, whatever their ids.
-bool Dependences::may_need(int actor, int to) const {
-    return mutation_ || last_id(actor) > first_id(to);
-}
+bool Dependences::may_need(int actor, int to) const { return mutation_ || last_id(actor) > first_id(to); }
 int Dependences::first_id(int actor) const {
     if (actor >= kCall) return times_.calls[size_t(actor - kCall)]->id;
     int id = Times::kNever;

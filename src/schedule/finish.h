@@ -5,6 +5,6 @@
 namespace framejit {
 
 void finish(Kernel&, const Space&);
-void choose_keeps(Kernel&, double keep_ns);   // lane values that a row kernel keeps between its stages
+void choose_keeps(Kernel&, double keep_ns);  // lane values that a row kernel keeps between its stages
 
 }  // namespace framejit

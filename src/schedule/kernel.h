@@ -144,7 +144,7 @@ struct Program {
 struct ScheduleOptions {
     int lanes = 16;         // f32 lanes of a vector register
     double keep_ns = 0.18;  // recomputing a lane value above this costs more than a scratch row
-    int max_nodes = 256;     // limits of one kernel: compile time
+    int max_nodes = 256;    // limits of one kernel: compile time
     int max_streams = 16;
     double byte_ns = 0.05;  // memory traffic, per byte
 };

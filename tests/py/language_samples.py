@@ -1,3 +1,4 @@
+# long file: one sample per construct of the language, each a few lines
 """Small programs that together use every instruction. A sample is a function without arguments; its result, or its exception with the lines of
 the traceback, must not depend on who runs it. Each call starts from nothing, so samples may be called again.
 """

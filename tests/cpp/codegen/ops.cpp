@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(gradients) {
                     for (Ref grad : op->vjp(g, *out, out->in, out, dy))
                         if (grad) g.outputs.push_back({grad});
                     BOOST_TEST(test::difference(g, host_target(), 7, s.lo, s.hi) == "", op->name << " " << print(g));
-                } catch (const GraphError&) {   // this op does not take this dtype
+                } catch (const GraphError&) {  // this op does not take this dtype
                     BOOST_TEST((dtype != DType::f32 || s.in.empty() || s.in[0].first != DType::f32));
                 }
             }

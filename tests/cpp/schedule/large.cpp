@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(many_layers) {
 }
 
 BOOST_AUTO_TEST_CASE(many_calls) {
-    Graph g;   // 100 transformer layers: norms, matrix products as extern calls, activations, residuals, one table that all layers read
+    Graph g;  // 100 transformer layers: norms, matrix products as extern calls, activations, residuals, one table that all layers read
     const Shape s{16, 64};
     const Window w{s, {64, 1}, 0};
     auto call = [&](Ref x) {
@@ -80,7 +80,8 @@ BOOST_AUTO_TEST_CASE(many_calls) {
     const double ms = schedule_ms(basic, &p);
     size_t launches = 0;
     for (const Step& step : p.steps) launches += step.launch.kernel != nullptr;
-    BOOST_TEST_MESSAGE("100 layers, " << basic.nodes.size() << " nodes: " << ms << " ms, " << launches << " launches of " << p.kernels.size() << " kernels");
+    BOOST_TEST_MESSAGE("100 layers, " << basic.nodes.size() << " nodes: " << ms << " ms, " << launches << " launches of "
+                                      << p.kernels.size() << " kernels");
     BOOST_TEST(ms < 1000);
     BOOST_TEST(p.kernels.size() < 20);
     BOOST_TEST(launches <= 520u);

@@ -1,0 +1,11 @@
+// Parts of torch's Python side that recording needs: functions of torch._C, and the one Python function that runs for every operator under
+// a mode.
+#pragma once
+#include "plugin/py.h"
+
+namespace framejit {
+
+PyObject* torch_c_function(const char* name);  // attribute of torch._C, new reference; null with a Python error
+PyObject* dispatch_rule_lookup();  // torch._library.simple_registry.find_torch_dispatch_rule, new reference; null with a Python error
+
+}  // namespace framejit
