@@ -56,7 +56,7 @@ struct Pointwise {
 };  // ns per f32 element: recompute or keep
 struct Index {
     Coords (*map)(const Node&, const Coords& out, IndexEnv&);
-};               // output coordinates -> coordinates of in[0]
+};  // output coordinates -> coordinates of in[0]
 struct Reduce {  // over dimension at.i[0], kept with extent 1
     int accs;    // accumulators are tuples (argmax: value, index)
     void (*init)(Emitter&, Ty, Val* acc);
