@@ -154,7 +154,6 @@ int Recorder::build_container(PyObject* v) {
         fail("a generator is alive where the region ends");
         return add_recipe(v, std::move(r));
     }
-    if (Py_TYPE(v)->tp_flags & Py_TPFLAGS_HEAPTYPE) return build_instance(v);
     if (PyTuple_Check(v) && !strncmp(Py_TYPE(v)->tp_name, "torch.return_types.", 19)) {
         r.kind = Recipe::TypeCall;
         PyRef plain = PyRef::steal(PySequence_Tuple(v));
@@ -164,6 +163,7 @@ int Recorder::build_container(PyObject* v) {
         recipes.rows[i].parts = {part};
         return i;
     }
+    if (Py_TYPE(v)->tp_flags & Py_TPFLAGS_HEAPTYPE) return build_instance(v);
     return build_reduced(v);
 }
 
@@ -171,26 +171,13 @@ int Recorder::build_container(PyObject* v) {
 // __setattr__.
 int Recorder::build_instance(PyObject* v) {
     PyTypeObject* t = Py_TYPE(v);
-    if (PyTuple_Check(v) && !strncmp(t->tp_name, "torch.return_types.", 19)) {
-        Recipe r;
-        r.kind = Recipe::TypeCall;
-        r.object = PyRef::share((PyObject*)t);
-        PyRef plain = PyRef::steal(PySequence_Tuple(v));
-        int i = add_recipe(v, std::move(r));
-        recipes.held.push_back(plain);
-        int part = build_container(plain.get());
-        recipes.rows[i].parts = {part};
-        return i;
-    }
     PyTypeObject* base = t;  // the builtin class below the Python ones
     while (base && (base->tp_flags & Py_TPFLAGS_HEAPTYPE)) base = base->tp_base;
     bool known = base == &PyBaseObject_Type || base == &PyDict_Type || base == &PyODict_Type || base == &PyList_Type ||
                  base == &PyTuple_Type || PyType_IsSubtype(base, (PyTypeObject*)PyExc_BaseException);
     if (!known || t->tp_itemsize > (base == &PyTuple_Type ? int(sizeof(void*)) : 0) ||
-        (base != &PyBaseObject_Type && !strncmp(t->tp_name, "torch._C", 8))) {
-        if (!strcmp(t->tp_name, "torch.return_types")) return build_reduced(v);
+        (base != &PyBaseObject_Type && !strncmp(t->tp_name, "torch._C", 8)))
         return build_reduced(v);
-    }
     if (base == &PyBaseObject_Type && t->tp_basicsize > Py_ssize_t(sizeof(PyObject) + 2 * sizeof(void*)) && !t->tp_dictoffset)
         return build_reduced(v);
     Recipe r;

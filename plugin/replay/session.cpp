@@ -96,15 +96,7 @@ void* Session::enter(Frame* f, int throwflag) {
 
 const Ins* Session::before(void* p, Frame* f, const Ins& ins, PyObject**& sp) {
     Activation& a = *static_cast<Activation*>(p);
-    if (recorder_ && recorder_->broken()) {
-        if (program_.options.fullgraph) {
-            Break b = recorder_->found;
-            give_up();
-            raise_break(b);
-            return nullptr;
-        }
-        give_up();
-    }
+    if (recorder_ && recorder_->broken() && !give_up_or_raise()) return nullptr;
     if (records(a)) {
         bool moved = &ins != a.begun;
         if (a.is_root && moved && program_.is_site(code_of(f), ins.start)) {
@@ -112,13 +104,7 @@ const Ins* Session::before(void* p, Frame* f, const Ins& ins, PyObject**& sp) {
         } else {
             recorder_->before(*a.shadow, f, ins, sp);
             if (!recorder_->broken()) return &ins;
-            if (program_.options.fullgraph) {
-                Break b = recorder_->found;
-                give_up();
-                raise_break(b);
-                return nullptr;
-            }
-            give_up();
+            if (!give_up_or_raise()) return nullptr;
         }
     }
     if (!recorder_ && a.driven && a.at_point) {
@@ -256,6 +242,13 @@ void Session::stop_recording() {
     PyErr_Restore(t, v, tb);
 }
 
+// False: a break is an error here, and it is set.
+bool Session::give_up_or_raise() {
+    const Break b = recorder_->found;
+    give_up();
+    if (program_.options.fullgraph) raise_break(b);
+    return !program_.options.fullgraph;
+}
 // A break: the frames on its chain are cut there from now on.
 void Session::give_up() {
     const Break b = recorder_->found;

@@ -44,6 +44,7 @@ private:
     const Ins* point(Activation&, Frame*, const Ins&, PyObject**& sp);
     const Ins* replay(Activation&, Frame*, Entry&, PyObject**& sp, bool& failed);
     void start(Activation&, Frame*, const Ins&, PyObject** sp);
+    bool give_up_or_raise();
     void give_up();                                                                 // after a break
     void abandon(const std::string& why);                                           // the region raised, or cannot be replayed
     bool finish(Activation&, Frame*, const Ins&, PyObject** sp, PyObject* result);  // false: a Python error is set
