@@ -60,5 +60,7 @@ using ParallelFor = int32_t (*)(int64_t, int64_t, int64_t, void (*)(int64_t, int
 void run_plain(const Executable&, std::span<void* const> bufs, ParallelFor par = nullptr, int threads = 1);
 // One launch, split over threads above the threshold (4 us of work). table: memory of every slot. Returns as KernelFn does.
 int32_t launch(const KernelStep&, void* const* table, ParallelFor par, int threads);
+// Half the time of a kernel that writes a large fresh buffer is page faults: asks for huge pages before the first write.
+void prepare_fresh(void*, int64_t bytes);
 
 }  // namespace framejit

@@ -44,7 +44,7 @@ PyObject* call_region(CompiledFunction* f, PyObject* const* slots, bool* handled
     FunctionProgram& program = *program_of(f);
     Point& p = *program.entry_point();
     if (p.entries.empty() || !p.entries[0]->plan->exit.returns) return nullptr;
-    Entry* e = program.find(p, slots);  // slot -1 is the function
+    std::shared_ptr<Entry> e = program.find(p, slots);  // slot -1 is the function
     if (!e || !e->plan->exit.returns) return nullptr;
     PyObject* result = nullptr;
     int status = e->plan->run_returning(e->guards.values(), &result);
@@ -86,6 +86,12 @@ PyObject* py_init_torch(PyObject*, PyObject*) {
     if (set_up_torch() < 0) return nullptr;
     Py_RETURN_NONE;
 }
+// Held: what is done with them may run finalizers or the cycle collector, which may end some of them.
+std::vector<PyRef> living_functions() {
+    std::vector<PyRef> all;
+    for (CompiledFunction* f : compiled_functions()) all.push_back(PyRef::share(reinterpret_cast<PyObject*>(f)));
+    return all;
+}
 PyObject* py_report(PyObject*, PyObject* which) {
     PyRef list = PyRef::steal(PyList_New(0));
     if (!list) return nullptr;
@@ -94,9 +100,7 @@ PyObject* py_report(PyObject*, PyObject* which) {
         return row && PyList_Append(list.get(), row.get()) == 0;
     };
     if (which == Py_None) {
-        std::vector<PyRef> alive;  // making rows may run the cycle collector, which may end some of them
-        for (CompiledFunction* f : compiled_functions()) alive.push_back(PyRef::share(reinterpret_cast<PyObject*>(f)));
-        for (const PyRef& f : alive)
+        for (const PyRef& f : living_functions())
             if (!add(as_compiled(f.get()))) return nullptr;
         if (add_retired_rows(list.get()) < 0) return nullptr;
     } else {
@@ -108,7 +112,7 @@ PyObject* py_report(PyObject*, PyObject* which) {
 }
 PyObject* py_wait(PyObject*, PyObject*) { Py_RETURN_TRUE; }  // compilation happens in the call that recorded
 PyObject* py_reset(PyObject*, PyObject*) {
-    for (CompiledFunction* f : compiled_functions()) program_of(f)->clear();
+    for (const PyRef& f : living_functions()) program_of(as_compiled(f.get()))->forget();
     forget_retired();
     Py_RETURN_NONE;
 }

@@ -4,11 +4,14 @@
 #include "framejit/api.h"
 #include "plugin/record/lower.h"
 #include "plugin/record/recorder.h"
+#include <boost/container/small_vector.hpp>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace framejit {
+
+using Objects = boost::container::small_vector<PyObject*, 16>;  // of one call: as a rule on the stack
 
 // A compiled graph with what it takes to run it on torch tensors.
 class TensorProgram {
@@ -16,7 +19,7 @@ public:
     static std::shared_ptr<const TensorProgram> build(CapturedGraph, std::string& error);
     // inputs: tensors in the order of `input_rows()`. results: one new reference per wanted tensor. 0, 1 (an index is out of range: nothing
     // was written outside) or -1 with a Python error.
-    int run(PyObject* const* inputs, std::vector<PyObject*>& results) const;
+    int run(PyObject* const* inputs, Objects& results) const;
     const std::vector<int>& input_rows() const { return graph_.inputs; }
     const CapturedGraph& captured() const { return graph_; }
     const Executable* executable() const { return executable_.get(); }
@@ -31,6 +34,7 @@ private:
     std::shared_ptr<const Executable> executable_;  // null: the graph computes nothing
     struct Fresh {
         Allocator allocate;
+        int64_t bytes = 0;  // about: a hint for large ones
     };
     std::vector<Fresh> fresh_;                // by slot: outputs and temps that need a tensor
     std::vector<std::vector<Viewer>> views_;  // by extern call and argument

@@ -53,14 +53,23 @@ FunctionProgram::~FunctionProgram() {
     std::erase(compiled_functions(), owner);
     retire(*this);
 }
-void FunctionProgram::clear() {
-    points_.clear();
+void FunctionProgram::forget() {
+    std::vector<std::shared_ptr<Entry>> dropped;  // last: what they hold may run finalizers
+    for (auto& [key, p] : points_) {
+        std::move(p->entries.begin(), p->entries.end(), std::back_inserter(dropped));
+        *p = Point{.code = p->code, .unit = p->unit};
+    }
     sites_.clear();
     breaks_.clear();
     eager_notes.clear();
     no_data_guards.clear();
-    codes_.clear();
+    data_misses_.clear();
     calls = {};
+}
+void FunctionProgram::clear() {
+    forget();
+    points_.clear();
+    codes_.clear();
     entry_ = owner->code ? &point(owner->code, 0) : nullptr;
 }
 
@@ -78,22 +87,25 @@ void FunctionProgram::add_site(PyCodeObject* code, int unit) {
     if (sites_.insert(data_place(code, unit)).second) codes_.push_back(PyRef::share((PyObject*)code));
 }
 
-Entry* FunctionProgram::find(Point& p, PyObject* const* slots) {
+std::shared_ptr<Entry> FunctionProgram::find(Point& p, PyObject* const* slots) {
     for (size_t i = 0; i < p.entries.size(); ++i) {
-        Entry& e = *p.entries[i];
-        if (!e.state.matches() || !e.guards.check(slots)) continue;
-        int failed = 0;
-        if (e.plan->has_data_guards() && !e.plan->data_holds(e.guards.values(), &failed)) {
-            const DataGuard& g = e.plan->data_guards()[failed];
-            long& count = data_misses_[data_place(g.code, g.unit)];
-            if (++count >= 4) no_data_guards.insert(data_place(g.code, g.unit));  // it keeps changing: a break from now on
-            continue;
-        }
-        if (i > 0)
+        if (!p.entries[i]->state.matches() || !p.entries[i]->guards.check(slots)) continue;
+        std::shared_ptr<Entry> e = p.entries[i];
+        // The data program may let other threads run, who check the same set: its values are ours only right after our own check.
+        if (e->plan->has_data_guards() && !(data_holds(*e) && e->guards.check(slots))) continue;
+        if (i > 0 && i < p.entries.size() && p.entries[i] == e)
             std::rotate(p.entries.begin(), p.entries.begin() + long(i), p.entries.begin() + long(i) + 1);  // most recently used first
-        return p.entries[0].get();
+        return e;
     }
     return nullptr;
+}
+bool FunctionProgram::data_holds(const Entry& e) {
+    int failed = 0;
+    if (e.plan->data_holds(e.guards.values(), &failed)) return true;
+    const DataGuard& g = e.plan->data_guards()[failed];
+    long& count = data_misses_[data_place(g.code, g.unit)];
+    if (++count >= 4) no_data_guards.insert(data_place(g.code, g.unit));  // it keeps changing: a break from now on
+    return false;
 }
 
 void FunctionProgram::note_miss(Point& p, PyObject* const* slots) {
@@ -118,7 +130,8 @@ void FunctionProgram::note_miss(Point& p, PyObject* const* slots) {
 bool FunctionProgram::worth_recording(Point& p) {
     ++p.visits;
     if (p.eager || p.visits < p.try_again) return false;
-    std::erase_if(p.entries, [](const auto& e) { return e->guards.dead(); });
+    std::vector<std::shared_ptr<Entry>> dropped;
+    std::erase_if(p.entries, [&](const auto& e) { return e->guards.dead() && (dropped.push_back(e), true); });
     if (int(p.entries.size()) >= options.recompile_limit) {
         std::string why = "the recompile limit (" + std::to_string(options.recompile_limit) + ") is reached";
         if (!p.misses.empty()) {

@@ -32,7 +32,7 @@ struct EagerNote {  // why a stretch stays eager
 struct Point {
     PyCodeObject* code = nullptr;
     int unit = 0;
-    std::vector<std::unique_ptr<Entry>> entries;
+    std::vector<std::shared_ptr<Entry>> entries;  // whoever runs one holds it: another thread may drop it meanwhile
     int recordings = 0, failures = 0, empty = 0;
     long visits = 0, try_again = 0;  // visits before the next recording is tried
     bool eager = false;              // recompile limit reached, or recordings keep failing
@@ -54,7 +54,7 @@ public:
     Point& point(PyCodeObject*, int unit);
     Point* entry_point() { return entry_; }
     // The entry that serves this state, or null. `stale` entries (objects died) are dropped on the way.
-    Entry* find(Point&, PyObject* const* slots);
+    std::shared_ptr<Entry> find(Point&, PyObject* const* slots);
     // Whether a recording should be tried at this point now.
     bool worth_recording(Point&);
     bool is_site(PyCodeObject* code, int unit) const { return sites_.count(data_place(code, unit)) != 0; }
@@ -64,7 +64,8 @@ public:
     void note_miss(Point&, PyObject* const* slots);
     PyObject* report() const;  // the dictionary of one function
     int traverse(visitproc, void*) const;
-    void clear();
+    void forget();  // everything recorded; points stay, as calls may be under way
+    void clear();   // for the cycle collector: nobody calls us any more
 
     CompiledFunction* owner;  // borrowed: the owner frees us
     Options options;
@@ -75,6 +76,7 @@ public:
     std::map<std::string, EagerNote> eager_notes;
 
 private:
+    bool data_holds(const Entry&);
     std::map<std::pair<PyCodeObject*, int>, std::unique_ptr<Point>> points_;
     std::unordered_set<uint64_t> sites_;
     std::vector<PyRef> codes_;  // of points and sites: their addresses are keys

@@ -97,7 +97,7 @@ std::unique_ptr<RegionPlan> RegionPlan::build(Recorder& r, ExitState exit, std::
 // ---- objects ----
 struct RegionPlan::Made {
     PyObject* const* values;
-    const std::vector<PyObject*>& tensors;
+    const Objects& tensors;
     std::vector<PyRef> objects;  // by recipe
 };
 
@@ -314,7 +314,7 @@ int RegionPlan::perform(size_t index, Made& m) const {
 // ---- running ----
 namespace {
 struct Inputs {  // tensors for a program, from source values and constants; held while it runs
-    std::vector<PyObject*> list;
+    Objects list;
     Inputs(const std::vector<int>& positions, PyObject* const* values, const std::vector<PyRef>& constants) {
         list.reserve(positions.size());
         for (int i : positions) list.push_back(Py_NewRef(i < 0 ? constants[~i].get() : values[i]));
@@ -326,7 +326,7 @@ struct Inputs {  // tensors for a program, from source values and constants; hel
 }  // namespace
 
 int RegionPlan::run(PyObject* const* given, std::vector<PyObject*>& slots) const {
-    std::vector<PyObject*> tensors;
+    Objects tensors;
     // Something else may run while the program does, and check the same guards: hold what the recipes need.
     struct Held {
         std::vector<PyObject*> list;
@@ -344,7 +344,7 @@ int RegionPlan::run(PyObject* const* given, std::vector<PyObject*>& slots) const
         if (int status = program_->run(inputs.list.data(), tensors)) return status;
     }
     struct Owned {
-        std::vector<PyObject*>& list;
+        Objects& list;
         ~Owned() {
             for (PyObject* t : list) Py_DECREF(t);
         }
@@ -397,7 +397,7 @@ std::string bytes_of(PyObject* t) {
 
 bool RegionPlan::data_holds(PyObject* const* values, int* failed) const {
     if (!data_) return true;
-    std::vector<PyObject*> tensors;
+    Objects tensors;
     Inputs inputs(data_inputs_, values, constants_);
     if (data_->run(inputs.list.data(), tensors)) {
         PyErr_Clear();

@@ -83,7 +83,7 @@ std::string RegionPlan::self_check(Recorder& r, bool& checked) const {
         if (o == Py_None) return "";
         recorded.push_back(PyRef::share(o));
     }
-    std::vector<PyObject*> made;
+    Objects made;
     if (program_->run(list.data(), made)) {
         PyObject *type, *value, *tb;
         PyErr_Fetch(&type, &value, &tb);

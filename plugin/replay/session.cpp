@@ -164,7 +164,7 @@ const Ins* Session::point(Activation& a, Frame* f, const Ins& ins, PyObject**& s
     Point& p = program_.point(code_of(f), ins.start);
     int depth = int(sp - slots_of(f));
     PyObject* const* slots = entry_slots(f, depth);
-    if (Entry* e = program_.find(p, slots)) {
+    if (std::shared_ptr<Entry> e = program_.find(p, slots)) {
         bool failed = false;
         const Ins* next = replay(a, f, *e, sp, failed);
         if (!failed) return next;
@@ -340,7 +340,7 @@ void Session::store(Recorder& r, ExitState exit, int line) {
     };
     std::unique_ptr<RegionPlan> plan = RegionPlan::build(r, std::move(exit), error);
     if (!plan) return fails(error);
-    auto e = std::make_unique<Entry>();
+    auto e = std::make_shared<Entry>();
     if (program_.options.self_check) {
         std::string wrong = plan->self_check(r, e->checked);
         if (!wrong.empty()) {

@@ -31,6 +31,7 @@ struct ArenaLease {
             arena.size = (bytes + 4095) / 4096 * 4096;
             arena.block = static_cast<char*>(std::aligned_alloc(4096, size_t(arena.size)));
             if (!arena.block) arena.size = 0;
+            prepare_fresh(arena.block, arena.size);
         }
         memory = arena.block;
         arena.busy = shared = true;
@@ -54,9 +55,9 @@ double work_us(const KernelStep& k) { return std::max(double(k.bytes) / 20e3, k.
 }  // namespace
 
 struct TensorProgram::Memory {
-    std::vector<void*> at;           // by slot
-    std::vector<PyObject*> tensor;   // by slot: owned, or null
-    std::vector<PyObject*> results;  // of one extern call
+    boost::container::small_vector<void*, 32> at;  // by slot
+    Objects tensor;                                // by slot: owned, or null
+    std::vector<PyObject*> results;                // of one extern call
     union Number {
         double f;
         int64_t i;
@@ -97,6 +98,12 @@ std::shared_ptr<const TensorProgram> TensorProgram::build(CapturedGraph captured
     }
     for (size_t s = 0; s < exe.slots.size(); ++s) {
         const Slot& slot = exe.slots[s];
+        const int64_t item = size_of(slot.dtype);
+        if (slot.kind == Slot::Temp && slot.bytes > numel(slot.shape) * item) {  // laid out as memory with gaps: arguments are views of it
+            sizes[s] = {(slot.bytes + item - 1) / item};
+            strides[s] = {1};
+        }
+        p->fresh_[s].bytes = numel(sizes[s]) * item;
         if (slot.kind == Slot::Output || (slot.kind == Slot::Temp && slot.arena < 0))
             p->fresh_[s].allocate = Allocator(sizes[s], strides[s], row(slot.dtype).torch_code);
     }
@@ -130,7 +137,10 @@ PyObject* TensorProgram::tensor_of(Memory& m, int slot) const {
     if (m.tensor[slot]) return m.tensor[slot];
     PyObject* t = fresh_[slot].allocate();
     m.tensor[slot] = t;
-    if (t) m.at[slot] = view_of(t).data;
+    if (t) {
+        m.at[slot] = data_of(t);
+        prepare_fresh(m.at[slot], fresh_[slot].bytes);
+    }
     return t;
 }
 
@@ -153,7 +163,7 @@ int TensorProgram::prepare(Memory& m, PyObject* const* inputs) const {
                 continue;
             }
             m.tensor[s] = Py_NewRef(t);
-            m.at[s] = view_of(t).data;
+            m.at[s] = data_of(t);
         } else if (slot.kind == Slot::Output) {
             int into = graph_.graph.outputs[slot.position].into;
             if (into >= 0) {
@@ -210,14 +220,14 @@ int TensorProgram::run_extern(const ExternStep& step, Memory& m) const {
         if (first + k < step.results.size() && step.results[first + k] >= 0 && fresh[k]) {
             int slot = step.results[first + k];
             Py_XSETREF(m.tensor[slot], fresh[k]);
-            m.at[slot] = view_of(fresh[k]).data;
+            m.at[slot] = data_of(fresh[k]);
         } else
             Py_XDECREF(fresh[k]);
     }
     return 0;
 }
 
-int TensorProgram::run(PyObject* const* inputs, std::vector<PyObject*>& results) const {
+int TensorProgram::run(PyObject* const* inputs, Objects& results) const {
     Memory m;
     if (executable_) {
         const Executable& exe = *executable_;

@@ -77,7 +77,7 @@ bool verified(PyObject* witnesses) {
            view.requires_grad == spec.requires_grad && !view.tangent;
 }
 
-[[gnu::noinline]] bool matches_meta(PyObject* object, const void* meta, const TensorSpec& spec) {
+[[gnu::always_inline]] inline bool matches_meta(PyObject* object, const void* meta, const TensorSpec& spec) {
     return !load<void*>(meta, layout.tangent) && probed_requires_grad(object, meta) == spec.requires_grad;
 }
 
@@ -129,6 +129,15 @@ TensorView view_of(PyObject* tensor) {
     TensorView view;
     if (!read(tensor, view)) view = {};
     return view;
+}
+
+void* data_of(PyObject* tensor) {
+    if (tier != kProbed) [[unlikely]]
+        return view_of(tensor).data;
+    const void* impl = impl_of(tensor);
+    char* data = load<char*>(load<void*>(impl, layout.storage), layout.data);
+    if (!data || load<int64_t>(impl, layout.numel) == 0) return nullptr;
+    return data + load<int64_t>(impl, layout.offset) * torch.item_size[load<uint16_t>(impl, layout.dtype)];
 }
 
 TensorSpec spec_of(PyObject* tensor) {

@@ -32,6 +32,7 @@ struct TensorView {  // borrowed from the tensor
     bool tangent;  // a dual tensor of forward-mode differentiation: never compiled
 };
 TensorView view_of(PyObject* tensor);  // strided tensors with storage only; data is null otherwise
+void* data_of(PyObject* tensor);       // view_of(tensor).data, of a strided tensor with storage, for the price of five loads
 
 // What a compiled call relies on. Everything but the data pointer.
 struct TensorSpec {

@@ -1,5 +1,7 @@
 #include "src/runtime/memory.h"
 
+#include "framejit/api.h"
+
 #include <sys/mman.h>
 
 #include <cstdlib>
