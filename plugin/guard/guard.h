@@ -3,12 +3,12 @@
 // in Python) and holds no tensor. After a full check succeeds the set is *armed*: it remembers dict version tags, type versions and
 // pointers, so that a later call with the same root objects costs a compare per dict instead of a look-up per row (part.h).
 #pragma once
+#include "plugin/flat_map.h"
 #include "plugin/py.h"
 #include "plugin/torch/tensor.h"
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace framejit {
@@ -36,13 +36,14 @@ public:
     int combine(SourceKind, int left, int right, int op);  // Binary, Compare, Unary (right 0)
     const GuardSource& operator[](int i) const { return rows_[i]; }
     int size() const { return int(rows_.size()); }
+    void freeze();  // nothing more comes: drops what only interning needs
     // "self.layers[3].weight"; names: the root code's local names (tuple), for slots
     std::string path(int source, PyObject* names) const;
 
 private:
     int intern(GuardSource);
     std::vector<GuardSource> rows_;
-    std::unordered_multimap<uint64_t, int> table_;
+    std::unique_ptr<FlatMap> table_;  // hash -> source; null when frozen
 };
 
 enum class GuardKind : uint8_t {  // what each one demands: guard.def
@@ -70,7 +71,7 @@ class GuardSet {
 public:
     GuardSet() = default;  // nothing may be asked of it
     // wanted: sources whose values the plan reads after a successful check (tensor inputs, targets of events). Rows are checked in order.
-    GuardSet(Sources, std::vector<Guard>, std::vector<TensorSpec>, std::vector<int> wanted, PyRef slot_names);
+    GuardSet(const Sources&, std::vector<Guard>, std::vector<TensorSpec>, std::vector<int> wanted, PyRef slot_names);
     // slots: the root frame's slots (or the callable's bound arguments in slot order). Needs the GIL; leaves no Python error behind.
     bool check(PyObject* const* slots);
     PyObject* const* values() const;  // of `wanted`, borrowed, valid until something else runs

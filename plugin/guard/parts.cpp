@@ -145,6 +145,7 @@ Layout make_layout(const Sources& sources, const std::vector<Guard>& guards, std
         b.place(source);
         b.read_outside(source);
     }
+    b.out.sources.freeze();
     return std::move(b.out);
 }
 

@@ -103,10 +103,10 @@ PyObject* build(PyTypeObject* type, PyObject* args) {
         wanted.push_back(numbers.at(size_t(PyLong_AsLong(PyTuple_GET_ITEM(wanted_rows, i)))));
     auto* self = reinterpret_cast<PyGuardSet*>(type->tp_alloc(type, 0));
     if (!self) return nullptr;
-    self->sources = new Sources(sources);
     self->numbers = new std::vector<int>(numbers);
     self->names = Py_NewRef(names);
-    self->set = new GuardSet(std::move(sources), std::move(guards), std::move(specs), std::move(wanted), PyRef::share(names));
+    self->set = new GuardSet(sources, std::move(guards), std::move(specs), std::move(wanted), PyRef::share(names));
+    self->sources = new Sources(std::move(sources));
     return reinterpret_cast<PyObject*>(self);
 }
 

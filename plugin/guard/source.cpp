@@ -42,7 +42,9 @@ bool holds_members(std::string_view name) { return name == "_parameters" || name
 
 }  // namespace
 
-Sources::Sources() { rows_.emplace_back(); }
+Sources::Sources() : table_(std::make_unique<FlatMap>()) { rows_.emplace_back(); }
+
+void Sources::freeze() { table_.reset(); }
 
 int Sources::slot(int index) { return intern({SourceKind::Slot, 0, {}, index}); }
 
@@ -53,17 +55,17 @@ int Sources::child(SourceKind kind, int parent, PyObject* key, int index) { retu
 int Sources::combine(SourceKind kind, int left, int right, int op) { return intern({kind, left, {}, op, right}); }
 
 int Sources::intern(GuardSource source) {
-    uint64_t hash = hash_of(source);
-    auto [begin, end] = table_.equal_range(hash);
-    for (auto it = begin; it != end; ++it)
-        if (same_source(rows_[it->second], source)) return it->second;
+    for (uint64_t hash = hash_of(source) | 1;; hash = (hash * 0x9e3779b97f4a7c15 + 2) | 1) {
+        auto [found, fresh] = table_->emplace(hash, size());
+        if (fresh) break;
+        if (same_source(rows_[*found], source)) return *found;
+    }
     if ((source.kind == SourceKind::Attr || source.kind == SourceKind::TypeLookup) && PyUnicode_CheckExact(source.key.get())) {
         PyObject* name = source.key.release();  // type look-ups are cached for interned names
         PyUnicode_InternInPlace(&name);
         source.key = PyRef::steal(name);
     }
     rows_.push_back(std::move(source));
-    table_.emplace(hash, size() - 1);
     return size() - 1;
 }
 

@@ -305,7 +305,7 @@ private:
                 v = PyTuple_GET_ITEM(op.args.get(), i);
             else if (op.kwargs)
                 v = PyDict_GetItemString(op.kwargs.get(), a.name.c_str());
-            args.push_back(i == 1 && op.scalar ? Arg{scalar_input(op)} : argument(v ? v : a.default_value.get(), tensors));
+            args.push_back(i == 1 && op.scalar ? Arg{scalar_input(op)} : argument(v ? v : default_of(*op.schema, i), tensors));
         }
         return args;
     }
@@ -351,7 +351,7 @@ private:
         auto value = [&](size_t i) -> PyObject* {
             if (Py_ssize_t(i) < given) return PyTuple_GET_ITEM(op.args.get(), i);
             PyObject* v = op.kwargs ? PyDict_GetItemString(op.kwargs.get(), op.schema->args[i].name.c_str()) : nullptr;
-            return v ? v : op.schema->args[i].default_value.get();
+            return v ? v : default_of(*op.schema, i);
         };
         for (size_t i = 0; i < op.schema->args.size(); ++i) {
             const ArgSchema& a = op.schema->args[i];

@@ -209,6 +209,13 @@ void Recorder::use(PyObject* v, int shadow) {
 
 // A class may change too: what a look-up in it found (or not) is guarded once per (class, name).
 int Recorder::type_lookup(PyTypeObject* t, PyObject* name, PyObject* found) {
+    const uint64_t key = mix(uint64_t(t), uint64_t(name), 1) | 1;
+    if (int* known = reads_.find(key)) return *known;
+    int s = guard_look_up(t, name, found);
+    if (PyUnicode_CHECK_INTERNED(name)) reads_.emplace(key, s);  // the source keeps the name alive
+    return s;
+}
+int Recorder::guard_look_up(PyTypeObject* t, PyObject* name, PyObject* found) {
     int s = sources.child(SourceKind::TypeLookup, sources.constant((PyObject*)t), name);
     if (!(t->tp_flags & Py_TPFLAGS_HEAPTYPE)) return s;  // builtin classes do not change
     if (!found)
@@ -236,6 +243,9 @@ int Recorder::class_attribute(PyObject* o, int shadow, PyObject* name) {
 int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
     static PyObject* dunder_dict = PyUnicode_InternFromString("__dict__");
     if (PyType_Check(o)) return class_attribute(o, shadow, name);
+    const uint64_t key = mix(uint64_t(shadow), uint64_t(name), uint64_t(Py_TYPE(o)) + generic) | 1;
+    if (int* known = shadow > 0 && written_.empty() ? reads_.find(key) : nullptr)  // all that follows is guarded already
+        if (PyObject* d = dict_of(o); d && PyDict_GetItemWithError(d, name)) return *known;
     if (!generic && !PyModule_Check(o) && !generic_getattribute(Py_TYPE(o))) {
         use_type(o, shadow);  // a __getattribute__ in Python decides, and is recorded
         static PyObject* getattribute = PyUnicode_InternFromString("__getattribute__");
@@ -274,7 +284,10 @@ int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
         int ds = sources.child(SourceKind::Dict, shadow);
         int is = sources.child(SourceKind::Item, ds, name);
         if (written(ds, name)) return PyDict_GetItemWithError(d, name) ? int(kWritten) : int(kOpen);
-        if (PyDict_GetItemWithError(d, name)) return is;
+        if (PyDict_GetItemWithError(d, name)) {
+            if (PyUnicode_CHECK_INTERNED(name)) reads_.emplace(key, is);
+            return is;
+        }
         guard(GuardKind::Missing, is);
     }
     if (in_type && !Py_TYPE(in_type)->tp_descr_get) return in_class > 0 ? in_class : int(kOpen);

@@ -10,7 +10,7 @@
 // that leaves the slots is value-guarded at that moment.
 #pragma once
 #include "plugin/frame/frame.h"
-#include "plugin/record/flat_map.h"
+#include "plugin/flat_map.h"
 #include "plugin/record/log.h"
 #include <memory>
 #include <unordered_map>
@@ -137,6 +137,7 @@ private:
     void length(PyObject* value, int shadow);
     void keys(PyObject* dict, int shadow);
     int type_lookup(PyTypeObject*, PyObject* name, PyObject* found);
+    int guard_look_up(PyTypeObject*, PyObject* name, PyObject* found);
     int attribute(PyObject* o, int shadow, PyObject* name, bool generic = false);
     int class_attribute(PyObject* type, int shadow, PyObject* name);
     int item(PyObject* o, int shadow, PyObject* key, int key_shadow);
@@ -188,6 +189,7 @@ private:
     std::vector<Shadow*> free_, active_;            // unused ones; those of the frames that run now, root first
     FlatMap identity_;                              // heap objects -> source, or Internal when created inside the region
     FlatMap guarded_;
+    FlatMap reads_;  // (class, name) and (source, name, class) -> source of the value: what is guarded already
     FlatMap tensor_at_;                                       // address -> row, valid while the weak reference agrees
     FlatMap cell_shadow_;                                     // cells made inside: shadow of the content
     FlatMap storage_at_;                                      // address of a StorageImpl -> number, for those alive

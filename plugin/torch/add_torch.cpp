@@ -134,8 +134,10 @@ PyObject* schema(PyObject*, PyObject* overload) {
     const OpSchema* op = init_torch() < 0 ? nullptr : schema_of(overload);
     if (!op) return nullptr;
     PyRef args = PyRef::steal(PyList_New(0)), returns = PyRef::steal(PyList_New(0));
-    for (auto& a : op->args) {
-        PyRef row = PyRef::steal(Py_BuildValue("(sOOOOi)", a.name.c_str(), a.default_value ? a.default_value.get() : Py_Ellipsis,
+    for (size_t i = 0; i < op->args.size(); ++i) {
+        const ArgSchema& a = op->args[i];
+        PyObject* value = default_of(*op, i);
+        PyRef row = PyRef::steal(Py_BuildValue("(sOOOOi)", a.name.c_str(), value ? value : Py_Ellipsis,
                                                a.kwarg_only ? Py_True : Py_False, a.writes ? Py_True : Py_False,
                                                a.aliases ? Py_True : Py_False, a.writes_when));
         if (!row || PyList_Append(args.get(), row.get()) < 0) return nullptr;

@@ -9,7 +9,8 @@ namespace framejit {
 
 struct ArgSchema {
     std::string name;
-    PyRef default_value;  // null: required
+    bool has_default = false;
+    mutable PyRef default_value;  // default_of()
     bool kwarg_only = false, writes = false, aliases = false;
     int writes_when = -1;  // written only when this boolean argument is true (native_batch_norm's running_mean and `training`)
 };
@@ -21,8 +22,10 @@ struct OpSchema {
     bool random = false;                 // nondeterministic_seeded tag
     bool decomposes = false;             // composite implicit: the dispatch mode looks inside
     bool data_dependent = false;  // output shape or a Python value depends on data (tags data_dependent_output, dynamic_output_shape)
-    PyRef callable;               // what runs it: OpOverload._op
+    PyRef overload;
+    PyRef callable;  // what runs it: OpOverload._op
 };
+PyObject* default_of(const OpSchema&, size_t argument);  // borrowed; null: required
 // Cached per overload object. Null with a Python error when `overload` is no OpOverload (a higher order operator).
 const OpSchema* schema_of(PyObject* overload);
 

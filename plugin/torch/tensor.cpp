@@ -121,7 +121,8 @@ bool requires_grad_of(PyObject* tensor) {
 
 bool is_tensor(PyObject* object) {
     PyTypeObject* type = Py_TYPE(object);
-    return type == torch.tensor || type == torch.parameter || (torch.tensor && PyType_IsSubtype(type, torch.tensor));
+    if (type == torch.tensor || type == torch.parameter) return true;
+    return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && torch.tensor && PyType_IsSubtype(type, torch.tensor);
 }
 bool is_plain_tensor(PyObject* object) { return torch.tensor && (Py_TYPE(object) == torch.tensor || Py_TYPE(object) == torch.parameter); }
 

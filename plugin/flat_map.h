@@ -1,6 +1,8 @@
-// Open addressing from 64-bit keys (never 0) to ints. The recorder's four tables are most of the cost of noting reads, so their blocks are
-// kept for the next recording: a fresh one costs page faults.
+// Open addressing from 64-bit keys (never 0) to ints. The tables of a recording are most of the cost of noting reads, so their blocks are
+// kept for the next one: a fresh block costs page faults.
 #pragma once
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
