@@ -253,6 +253,7 @@ int init_interpreter() {
         PyErr_SetString(PyExc_ImportError, reason);
         return -1;
     }
+    c_stack_left();  // on the main thread libc reads /proc/self/maps for it: not in the middle of somebody's first call
     return init_thunks();
 }
 

@@ -9,14 +9,17 @@
 namespace framejit {
 
 enum class Policy : uint8_t { PURE, PROTOCOL, TORCH, STATE, MUTATE, EFFECT, LEAK, IMPURE, SPECIAL, UNKNOWN };
+struct CallPolicy;
 struct CallRow {
     std::string name;
     Policy policy = Policy::UNKNOWN;
+    int (CallPolicy::*special)() = nullptr;
 };
+int (CallPolicy::* special_of(const std::string& name))();
 namespace {
 
 struct PolicyRow {
-    const char* pattern;
+    std::string_view pattern;
     Policy policy;
 };
 constexpr PolicyRow kPolicies[] = {
@@ -26,8 +29,8 @@ constexpr PolicyRow kPolicies[] = {
 };
 Policy policy_of(const std::string& name) {
     for (const PolicyRow& r : kPolicies) {
-        size_t n = strlen(r.pattern);
-        if (r.pattern[n - 1] == '*' ? name.compare(0, n - 1, r.pattern, n - 1) == 0 : name == r.pattern) return r.policy;
+        std::string_view start = r.pattern.substr(0, r.pattern.size() - 1);
+        if (r.pattern.back() == '*' ? name.starts_with(start) : name == r.pattern) return r.policy;
     }
     return Policy::UNKNOWN;
 }
@@ -79,6 +82,7 @@ const CallRow& row_of(PyObject* fn) {
     if (r.name.empty()) {
         r.name = name_of_callable(fn);
         r.policy = policy_of(r.name);
+        if (r.policy == Policy::SPECIAL) r.special = special_of(r.name);
     }
     return r;
 }
@@ -236,28 +240,28 @@ struct CallPolicy {
         r.wrote(v, key.get(), Internal);
         return Internal;
     }
-
-    using Special = int (CallPolicy::*)();
-    static Special special(const std::string& n) {
-        static const std::unordered_map<std::string, Special> table = {{"builtins.len", &CallPolicy::length},
-                                                                       {"builtins.isinstance", &CallPolicy::is_instance},
-                                                                       {"builtins.issubclass", &CallPolicy::is_instance},
-                                                                       {"builtins.callable", &CallPolicy::is_instance},
-                                                                       {"builtins.getattr", &CallPolicy::get_attribute},
-                                                                       {"builtins.hasattr", &CallPolicy::get_attribute},
-                                                                       {"builtins.setattr", &CallPolicy::set_attribute},
-                                                                       {"builtins.delattr", &CallPolicy::delete_attribute},
-                                                                       {"builtins.id", &CallPolicy::identity},
-                                                                       {"builtins.abs", &CallPolicy::absolute},
-                                                                       {"dict.get", &CallPolicy::dict_get},
-                                                                       {"dict.setdefault", &CallPolicy::dict_setdefault},
-                                                                       {"list.append", &CallPolicy::append},
-                                                                       {"_contextvars.ContextVar.get", &CallPolicy::context_get},
-                                                                       {"_contextvars.ContextVar.set", &CallPolicy::context_set},
-                                                                       {"_contextvars.ContextVar.reset", &CallPolicy::context_set}};
-        return table.at(n);
-    }
 };
+int (CallPolicy::* special_of(const std::string& name))() {
+    static const std::unordered_map<std::string, int (CallPolicy::*)()> table = {
+        {"builtins.len", &CallPolicy::length},
+        {"builtins.isinstance", &CallPolicy::is_instance},
+        {"builtins.issubclass", &CallPolicy::is_instance},
+        {"builtins.callable", &CallPolicy::is_instance},
+        {"builtins.getattr", &CallPolicy::get_attribute},
+        {"builtins.hasattr", &CallPolicy::get_attribute},
+        {"builtins.setattr", &CallPolicy::set_attribute},
+        {"builtins.delattr", &CallPolicy::delete_attribute},
+        {"builtins.id", &CallPolicy::identity},
+        {"builtins.abs", &CallPolicy::absolute},
+        {"dict.get", &CallPolicy::dict_get},
+        {"dict.setdefault", &CallPolicy::dict_setdefault},
+        {"list.append", &CallPolicy::append},
+        {"_contextvars.ContextVar.get", &CallPolicy::context_get},
+        {"_contextvars.ContextVar.set", &CallPolicy::context_set},
+        {"_contextvars.ContextVar.reset", &CallPolicy::context_set},
+    };
+    return table.at(name);
+}
 
 // super().__setitem__(key, value): the builtin base's own, whatever the class overrides.
 void Recorder::base_setitem(PyObject* self, int shadow, PyObject** key_value, const int* shadows) {
@@ -334,7 +338,7 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
     }
     switch (policy) {
     case Policy::SPECIAL:
-        if (total && !kw) return (CallPolicy{*this, fn, args, shadows, total, row.name}.*CallPolicy::special(row.name))();
+        if (total && !kw) return (CallPolicy{*this, fn, args, shadows, total, row.name}.*row.special)();
         break;
     case Policy::MUTATE:
         if (total && shadows[0] > 0) {

@@ -28,6 +28,8 @@ std::string source_line(const std::string& file, int line) {
 }  // namespace
 
 Recorder::Recorder(Frame* f) : root(f), root_code(code_of(f)), entry_unit(0), entry_depth(0), state(global_state()) {
+    guards.reserve(1024);
+    keep_.reserve(1024);
     gc_was_on_ = PyGC_Disable();  // a recording keeps what it sees: collections would run often and find nothing
 }
 Recorder::~Recorder() {

@@ -22,21 +22,6 @@ struct Instructions {
     PyObject** sp;
     int* s;
 
-    void load_global() {
-        PyObject* name = name_at(f, in.arg >> 1);
-        int g = r.sources.constant(globals_of(f));
-        if (r.written(g, name)) {
-            sh.result = Recorder::kWritten;
-            return;
-        }
-        int item = r.sources.child(SourceKind::Item, g, name);
-        if (PyDict_GetItemWithError(globals_of(f), name))
-            sh.result = item;
-        else {
-            r.guard(GuardKind::Missing, item);
-            if (PyDict_Check(builtins_of(f))) sh.result = r.sources.child(SourceKind::Item, r.sources.constant(builtins_of(f)), name);
-        }
-    }
     void load_deref() {
         PyObject* cell = slots_of(f)[in.arg];
         if (!cell || !PyCell_Check(cell)) return;
@@ -266,7 +251,7 @@ void Instructions::run() {
     switch (in.op) {
     case Op::LoadFast: sh.result = sh.s[in.arg]; break;
     case Op::StoreFast: sh.s[in.arg] = s[-1]; break;
-    case Op::LoadGlobal: load_global(); break;
+    case Op::LoadGlobal: sh.result = r.global(globals_of(f), builtins_of(f), name_at(f, in.arg >> 1)); break;
     case Op::LoadName:
     case Op::LoadClassderef: break;
     case Op::LoadDeref: load_deref(); break;

@@ -244,8 +244,13 @@ int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
     static PyObject* dunder_dict = PyUnicode_InternFromString("__dict__");
     if (PyType_Check(o)) return class_attribute(o, shadow, name);
     const uint64_t key = mix(uint64_t(shadow), uint64_t(name), uint64_t(Py_TYPE(o)) + generic) | 1;
-    if (int* known = shadow > 0 && written_.empty() ? reads_.find(key) : nullptr)  // all that follows is guarded already
-        if (PyObject* d = dict_of(o); d && PyDict_GetItemWithError(d, name)) return *known;
+    if (int* known = shadow > 0 ? reads_.find(key) : nullptr) {  // all that follows is guarded already
+        if (PyObject* d = dict_of(o); d && !PyDict_GetItemWithError(d, name)) {
+            if (int* absent = reads_.find(~key | 1)) return *absent;
+        } else if (d && !written(sources[*known].parent, name)) {
+            return *known;
+        }
+    }
     if (!generic && !PyModule_Check(o) && !generic_getattribute(Py_TYPE(o))) {
         use_type(o, shadow);  // a __getattribute__ in Python decides, and is recorded
         static PyObject* getattribute = PyUnicode_InternFromString("__getattribute__");
@@ -284,14 +289,34 @@ int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
         int ds = sources.child(SourceKind::Dict, shadow);
         int is = sources.child(SourceKind::Item, ds, name);
         if (written(ds, name)) return PyDict_GetItemWithError(d, name) ? int(kWritten) : int(kOpen);
-        if (PyDict_GetItemWithError(d, name)) {
-            if (PyUnicode_CHECK_INTERNED(name)) reads_.emplace(key, is);
-            return is;
+        bool there = PyDict_GetItemWithError(d, name);
+        bool value_of_class = in_type && !Py_TYPE(in_type)->tp_descr_get && in_class > 0;
+        int absent = value_of_class ? in_class : int(kOpen);  // otherwise a method, or __getattr__
+        if (PyUnicode_CHECK_INTERNED(name)) {
+            reads_.emplace(key, is);
+            if (!there) reads_.emplace(~key | 1, absent);
         }
+        if (there) return is;
         guard(GuardKind::Missing, is);
+        return absent;
     }
     if (in_type && !Py_TYPE(in_type)->tp_descr_get) return in_class > 0 ? in_class : int(kOpen);
-    return kOpen;  // a method, or __getattr__
+    return kOpen;
+}
+// The shadow of a global name; kOpen when it is nowhere.
+int Recorder::global(PyObject* globals, PyObject* builtins, PyObject* name) {
+    const uint64_t key = mix(uint64_t(globals), uint64_t(name), 2) | 1;
+    if (int* known = written_.empty() ? reads_.find(key) : nullptr) return *known;  // names in code are interned
+    int g = sources.constant(globals);
+    if (written(g, name)) return kWritten;
+    int source = sources.child(SourceKind::Item, g, name);
+    if (!PyDict_GetItemWithError(globals, name)) {
+        guard(GuardKind::Missing, source);
+        if (!PyDict_Check(builtins)) return kOpen;
+        source = sources.child(SourceKind::Item, sources.constant(builtins), name);
+    }
+    reads_.emplace(key, source);
+    return source;
 }
 int Recorder::item(PyObject* o, int shadow, PyObject* key, int key_shadow) {
     if (is_tensor(o)) {

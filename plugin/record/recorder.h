@@ -140,6 +140,7 @@ private:
     int guard_look_up(PyTypeObject*, PyObject* name, PyObject* found);
     int attribute(PyObject* o, int shadow, PyObject* name, bool generic = false);
     int class_attribute(PyObject* type, int shadow, PyObject* name);
+    int global(PyObject* globals, PyObject* builtins, PyObject* name);
     int item(PyObject* o, int shadow, PyObject* key, int key_shadow);
     int arithmetic(SourceKind, int op, PyObject* a, int sa, PyObject* b, int sb);
     void make_internal(PyObject*);
@@ -189,7 +190,7 @@ private:
     std::vector<Shadow*> free_, active_;            // unused ones; those of the frames that run now, root first
     FlatMap identity_;                              // heap objects -> source, or Internal when created inside the region
     FlatMap guarded_;
-    FlatMap reads_;  // (class, name) and (source, name, class) -> source of the value: what is guarded already
+    FlatMap reads_;  // (class, name), (source, name, class), (globals, name) -> source of the value: what is guarded already
     FlatMap tensor_at_;                                       // address -> row, valid while the weak reference agrees
     FlatMap cell_shadow_;                                     // cells made inside: shadow of the content
     FlatMap storage_at_;                                      // address of a StorageImpl -> number, for those alive
