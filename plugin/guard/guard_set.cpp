@@ -51,7 +51,8 @@ struct Reader {
 
 }  // namespace
 
-GuardSet::GuardSet(const Sources& sources, std::vector<Guard> guards, std::vector<TensorSpec> specs, std::vector<int> wanted, PyRef slot_names)
+GuardSet::GuardSet(const Sources& sources, std::vector<Guard> guards, std::vector<TensorSpec> specs, std::vector<int> wanted,
+                   PyRef slot_names)
     : impl_(std::make_shared<Impl>()) {
     impl_->layout = make_layout(sources, guards, std::move(specs), wanted);
     impl_->names = std::move(slot_names);

@@ -239,18 +239,35 @@ int Recorder::class_attribute(PyObject* o, int shadow, PyObject* name) {
     int s = type_lookup((PyTypeObject*)o, name, v);
     return Py_TYPE(v)->tp_descr_get ? int(kOpen) : s;
 }
+// What attribute() said of the same read before: everything is guarded already. Unknown: there was none.
+int Recorder::known_attribute(uint64_t key, PyObject* o, PyObject* name) {
+    int* source = reads_.find(key);
+    PyObject* d = source ? dict_of(o) : nullptr;
+    if (!d || written(sources[*source].parent, name)) return Unknown;
+    if (PyDict_GetItemWithError(d, name)) return *source;
+    int* absent = reads_.find(~key | 1);
+    return absent ? *absent : int(Unknown);
+}
+// An attribute that may lie in the object's own dict; absent: what it is otherwise.
+int Recorder::dict_attribute(uint64_t key, PyObject* d, int shadow, PyObject* name, int absent) {
+    int ds = sources.child(SourceKind::Dict, shadow);
+    int source = sources.child(SourceKind::Item, ds, name);
+    bool there = PyDict_GetItemWithError(d, name);
+    if (written(ds, name)) return there ? kWritten : kOpen;
+    if (PyUnicode_CHECK_INTERNED(name)) {  // the source keeps the name alive
+        reads_.emplace(key, source);
+        if (!there) reads_.emplace(~key | 1, absent);
+    }
+    if (there) return source;
+    guard(GuardKind::Missing, source);
+    return absent;
+}
 // The shadow of o.name; kOpen when only the result can tell.
 int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
     static PyObject* dunder_dict = PyUnicode_InternFromString("__dict__");
     if (PyType_Check(o)) return class_attribute(o, shadow, name);
     const uint64_t key = mix(uint64_t(shadow), uint64_t(name), uint64_t(Py_TYPE(o)) + generic) | 1;
-    if (int* known = shadow > 0 ? reads_.find(key) : nullptr) {  // all that follows is guarded already
-        if (PyObject* d = dict_of(o); d && !PyDict_GetItemWithError(d, name)) {
-            if (int* absent = reads_.find(~key | 1)) return *absent;
-        } else if (d && !written(sources[*known].parent, name)) {
-            return *known;
-        }
-    }
+    if (int known = shadow > 0 ? known_attribute(key, o, name) : int(Unknown); known != Unknown) return known;
     if (!generic && !PyModule_Check(o) && !generic_getattribute(Py_TYPE(o))) {
         use_type(o, shadow);  // a __getattribute__ in Python decides, and is recorded
         static PyObject* getattribute = PyUnicode_InternFromString("__getattribute__");
@@ -285,23 +302,10 @@ int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
             return kOpen;
         return sources.child(SourceKind::Attr, shadow, name);
     }
-    if (PyObject* d = dict_of(o)) {
-        int ds = sources.child(SourceKind::Dict, shadow);
-        int is = sources.child(SourceKind::Item, ds, name);
-        if (written(ds, name)) return PyDict_GetItemWithError(d, name) ? int(kWritten) : int(kOpen);
-        bool there = PyDict_GetItemWithError(d, name);
-        bool value_of_class = in_type && !Py_TYPE(in_type)->tp_descr_get && in_class > 0;
-        int absent = value_of_class ? in_class : int(kOpen);  // otherwise a method, or __getattr__
-        if (PyUnicode_CHECK_INTERNED(name)) {
-            reads_.emplace(key, is);
-            if (!there) reads_.emplace(~key | 1, absent);
-        }
-        if (there) return is;
-        guard(GuardKind::Missing, is);
-        return absent;
-    }
-    if (in_type && !Py_TYPE(in_type)->tp_descr_get) return in_class > 0 ? in_class : int(kOpen);
-    return kOpen;
+    bool value_of_class = in_type && !Py_TYPE(in_type)->tp_descr_get && in_class > 0;
+    int absent = value_of_class ? in_class : int(kOpen);  // otherwise a method, or __getattr__
+    PyObject* d = dict_of(o);
+    return d ? dict_attribute(key, d, shadow, name, absent) : absent;
 }
 // The shadow of a global name; kOpen when it is nowhere.
 int Recorder::global(PyObject* globals, PyObject* builtins, PyObject* name) {

@@ -9,8 +9,8 @@
 // Unknown = from outside, origin unknown). Heap objects carry their source in an identity table; immutable values have no identity, so one
 // that leaves the slots is value-guarded at that moment.
 #pragma once
-#include "plugin/frame/frame.h"
 #include "plugin/flat_map.h"
+#include "plugin/frame/frame.h"
 #include "plugin/record/log.h"
 #include <memory>
 #include <unordered_map>
@@ -139,6 +139,8 @@ private:
     int type_lookup(PyTypeObject*, PyObject* name, PyObject* found);
     int guard_look_up(PyTypeObject*, PyObject* name, PyObject* found);
     int attribute(PyObject* o, int shadow, PyObject* name, bool generic = false);
+    int known_attribute(uint64_t key, PyObject* o, PyObject* name);
+    int dict_attribute(uint64_t key, PyObject* dict, int shadow, PyObject* name, int absent);
     int class_attribute(PyObject* type, int shadow, PyObject* name);
     int global(PyObject* globals, PyObject* builtins, PyObject* name);
     int item(PyObject* o, int shadow, PyObject* key, int key_shadow);
@@ -190,10 +192,10 @@ private:
     std::vector<Shadow*> free_, active_;            // unused ones; those of the frames that run now, root first
     FlatMap identity_;                              // heap objects -> source, or Internal when created inside the region
     FlatMap guarded_;
-    FlatMap reads_;  // (class, name), (source, name, class), (globals, name) -> source of the value: what is guarded already
-    FlatMap tensor_at_;                                       // address -> row, valid while the weak reference agrees
-    FlatMap cell_shadow_;                                     // cells made inside: shadow of the content
-    FlatMap storage_at_;                                      // address of a StorageImpl -> number, for those alive
+    FlatMap reads_;        // (class, name), (source, name, class), (globals, name) -> source of the value: what is guarded already
+    FlatMap tensor_at_;    // address -> row, valid while the weak reference agrees
+    FlatMap cell_shadow_;  // cells made inside: shadow of the content
+    FlatMap storage_at_;   // address of a StorageImpl -> number, for those alive
     std::vector<int> storage_owner_;                          // by number: the row that was seen first
     std::vector<PyObject*> keep_;                             // everything whose address is a key above stays alive until the end
     std::unordered_map<Frame*, std::vector<int>> suspended_;  // generators

@@ -352,8 +352,7 @@ void Session::store(Recorder& r, ExitState exit, int line) {
     }
     tell_guards(r.root_code, r.sources, r.guards);
     e->state = r.state;
-    e->guards =
-        GuardSet(r.sources, std::move(r.guards), std::move(r.specs), plan->sources(), PyRef::share(local_names(r.root_code)));
+    e->guards = GuardSet(r.sources, std::move(r.guards), std::move(r.specs), plan->sources(), PyRef::share(local_names(r.root_code)));
     e->plan = std::move(plan);
     e->record_ms = r.record_ms;
     e->compile_ms = now_ms() - start_ms;

@@ -2,6 +2,7 @@
 // Only what torch or the caller sees is a tensor; temporaries of kernels are plain memory.
 #include "plugin/replay/plan.h"
 #include <cstdlib>
+#include <unordered_map>
 
 namespace framejit {
 namespace {
@@ -44,11 +45,39 @@ struct ArenaLease {
     }
 };
 
-bool same_layout(const Window& w, std::span<const int64_t> sizes, std::span<const int64_t> strides) {
-    if (w.offset != 0 || w.sizes.size() != sizes.size()) return false;
-    for (size_t d = 0; d < sizes.size(); ++d)
-        if (w.sizes[d] != sizes[d] || (sizes[d] != 1 && w.strides[d] != strides[d])) return false;
+struct SlotLayout {
+    Shape sizes, strides;
+};
+bool same_layout(const Window& w, const SlotLayout& l) {
+    if (w.offset != 0 || w.sizes.size() != l.sizes.size()) return false;
+    for (size_t d = 0; d < l.sizes.size(); ++d)
+        if (w.sizes[d] != l.sizes[d] || (l.sizes[d] != 1 && w.strides[d] != l.strides[d])) return false;
     return true;
+}
+// The layout of each slot's tensor.
+std::vector<SlotLayout> layouts_of(const CapturedGraph& g, const Executable& exe) {
+    std::vector<SlotLayout> layouts(exe.slots.size());
+    std::unordered_map<int, size_t> input_at;  // position -> slot
+    for (size_t s = 0; s < exe.slots.size(); ++s) {
+        const Slot& slot = exe.slots[s];
+        const int64_t item = size_of(slot.dtype);
+        layouts[s] = {slot.shape, contiguous_strides(slot.shape)};
+        if (slot.kind == Slot::Temp && slot.bytes > numel(slot.shape) * item)  // memory with gaps: arguments are views of it
+            layouts[s] = {{(slot.bytes + item - 1) / item}, {1}};
+        if (slot.kind == Slot::Input) input_at[slot.position] = s;
+    }
+    for (const CapturedTensor& t : g.tensors)  // the tensor that owns an output's storage gives it its layout
+        if (t.kind == CapturedTensor::Output && t.whole && exe.slots[exe.outputs[t.index]].kind == Slot::Output)
+            layouts[exe.outputs[t.index]] = {t.window.sizes, t.window.strides};
+    for (const Node& n : g.graph.nodes)
+        if (auto at = n.op == &op_input ? input_at.find(int(n.at.i[0])) : input_at.end(); at != input_at.end())
+            layouts[at->second] = {n.shape, Shape(n.at.i.begin() + 1, n.at.i.end())};
+    for (const auto& step : exe.steps)
+        if (const auto* e = std::get_if<ExternStep>(&step))
+            for (size_t k = exe.externs[e->call].mutates ? 1 : 0; k < e->results.size(); ++k)
+                if (int s = e->results[k]; s >= 0)
+                    layouts[s] = {exe.externs[e->call].results[k].sizes, exe.externs[e->call].results[k].strides};
+    return layouts;
 }
 double work_us(const KernelStep& k) { return std::max(double(k.bytes) / 20e3, k.ns / 1e3); }
 
@@ -85,42 +114,14 @@ std::shared_ptr<const TensorProgram> TensorProgram::build(CapturedGraph captured
         p->result_views_.push_back(t.whole ? Viewer() : Viewer(t.window.sizes, t.window.strides, t.window.offset));
     if (!p->executable_) return p;
     const Executable& exe = *p->executable_;
+    const std::vector<SlotLayout> layouts = layouts_of(g, exe);
     p->fresh_.resize(exe.slots.size());
-    std::vector<Shape> sizes(exe.slots.size()), strides(exe.slots.size());
-    for (size_t s = 0; s < exe.slots.size(); ++s) {
-        sizes[s] = exe.slots[s].shape;
-        strides[s] = contiguous_strides(exe.slots[s].shape);
-    }
-    for (const CapturedTensor& t : g.tensors) {  // the tensor that owns an output's storage gives it its layout
-        if (t.kind != CapturedTensor::Output || !t.whole) continue;
-        int s = exe.outputs[t.index];
-        if (exe.slots[s].kind == Slot::Output) sizes[s] = t.window.sizes, strides[s] = t.window.strides;
-    }
     for (size_t s = 0; s < exe.slots.size(); ++s) {
         const Slot& slot = exe.slots[s];
-        const int64_t item = size_of(slot.dtype);
-        if (slot.kind == Slot::Temp && slot.bytes > numel(slot.shape) * item) {  // laid out as memory with gaps: arguments are views of it
-            sizes[s] = {(slot.bytes + item - 1) / item};
-            strides[s] = {1};
-        }
-        p->fresh_[s].bytes = numel(sizes[s]) * item;
+        p->fresh_[s].bytes = numel(layouts[s].sizes) * size_of(slot.dtype);
         if (slot.kind == Slot::Output || (slot.kind == Slot::Temp && slot.arena < 0))
-            p->fresh_[s].allocate = Allocator(sizes[s], strides[s], row(slot.dtype).torch_code);
+            p->fresh_[s].allocate = Allocator(layouts[s].sizes, layouts[s].strides, row(slot.dtype).torch_code);
     }
-    // The layout of each slot's tensor, to know which extern arguments are that tensor itself.
-    for (const Node& n : g.graph.nodes)
-        for (size_t s = 0; s < exe.slots.size(); ++s)
-            if (n.op == &op_input && exe.slots[s].kind == Slot::Input && exe.slots[s].position == n.at.i[0]) {
-                sizes[s] = n.shape;
-                strides[s].assign(n.at.i.begin() + 1, n.at.i.end());
-            }
-    for (const auto& step : exe.steps)
-        if (const auto* e = std::get_if<ExternStep>(&step))
-            for (size_t k = exe.externs[e->call].mutates ? 1 : 0; k < e->results.size(); ++k)
-                if (int s = e->results[k]; s >= 0) {
-                    sizes[s] = exe.externs[e->call].results[k].sizes;
-                    strides[s] = exe.externs[e->call].results[k].strides;
-                }
     p->views_.resize(exe.externs.size());
     p->whole_.resize(exe.externs.size());
     for (const auto& step : exe.steps)
@@ -128,7 +129,7 @@ std::shared_ptr<const TensorProgram> TensorProgram::build(CapturedGraph captured
             for (size_t i = 0; i < e->args.size(); ++i) {
                 const Window& w = exe.externs[e->call].args[i];
                 p->views_[e->call].emplace_back(w.sizes, w.strides, w.offset);
-                p->whole_[e->call].push_back(same_layout(w, sizes[e->args[i]], strides[e->args[i]]));
+                p->whole_[e->call].push_back(same_layout(w, layouts[e->args[i]]));
             }
     return p;
 }

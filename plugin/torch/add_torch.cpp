@@ -137,9 +137,8 @@ PyObject* schema(PyObject*, PyObject* overload) {
     for (size_t i = 0; i < op->args.size(); ++i) {
         const ArgSchema& a = op->args[i];
         PyObject* value = default_of(*op, i);
-        PyRef row = PyRef::steal(Py_BuildValue("(sOOOOi)", a.name.c_str(), value ? value : Py_Ellipsis,
-                                               a.kwarg_only ? Py_True : Py_False, a.writes ? Py_True : Py_False,
-                                               a.aliases ? Py_True : Py_False, a.writes_when));
+        PyRef row = PyRef::steal(Py_BuildValue("(sOOOOi)", a.name.c_str(), value ? value : Py_Ellipsis, a.kwarg_only ? Py_True : Py_False,
+                                               a.writes ? Py_True : Py_False, a.aliases ? Py_True : Py_False, a.writes_when));
         if (!row || PyList_Append(args.get(), row.get()) < 0) return nullptr;
     }
     for (int source : op->returns_alias) {

@@ -74,7 +74,8 @@ void read_alias(std::string_view type, Item& item) {
 Item read_item(std::string_view text) {
     Item item;
     size_t equal = 0;
-    while (equal < text.size() && text[equal] != '=') equal = text[equal] == '(' || text[equal] == '[' ? end_of_list(text, equal) : equal + 1;
+    while (equal < text.size() && text[equal] != '=')
+        equal = text[equal] == '(' || text[equal] == '[' ? end_of_list(text, equal) : equal + 1;
     item.has_default = equal < text.size();
     text = text.substr(0, equal);
     size_t space = text.rfind(' ');
@@ -101,7 +102,10 @@ bool read_text(std::string_view text, OpSchema& op) {
             continue;
         }
         Item item = read_item(part);
-        op.args.push_back({.name = std::string(item.name), .has_default = item.has_default, .kwarg_only = kwarg_only, .writes = item.writes,
+        op.args.push_back({.name = std::string(item.name),
+                           .has_default = item.has_default,
+                           .kwarg_only = kwarg_only,
+                           .writes = item.writes,
                            .aliases = !item.aliases.empty()});
         arguments.push_back(std::move(item));
     }
