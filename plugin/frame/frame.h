@@ -35,7 +35,12 @@ dict_version_word(PyObject* dict);       // a word that changes whenever dict_ve
 uint32_t type_version(PyTypeObject*);    // changes whenever a class or its bases change; 0: has none, compare by look-up
 PyObject** dict_slot(PyObject* object);  // where the object keeps its __dict__ (may hold null), or null. Makes no dict.
 PyObject* exception_in_flight(PyThreadState*);  // exc_info's value (borrowed, may be null)
-size_t c_stack_left();                          // bytes; under the hook every Python call uses the C stack
+void init_lru_cache();                          // once, at import: runs Python code
+bool is_lru_cache(PyObject*);                   // a functools.lru_cache wrapper written in C
+// What it keeps for a key (one exact str or int, or a tuple of positional arguments), borrowed, or null. It is not called, and its counters
+// and order stay.
+PyObject* lru_cached(PyObject* wrapper, PyObject* key, Py_hash_t hash);
+size_t c_stack_left();  // bytes; under the hook every Python call uses the C stack
 
 // ---- neutral instructions ----
 // Named after CPython 3.11's opcodes; caches dropped, EXTENDED_ARG folded, specialised forms undone, superinstructions split, jumps

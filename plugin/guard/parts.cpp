@@ -40,7 +40,7 @@ struct Builder {
         out.hashes.resize(count, -1);
         for (size_t i = 0; i < count; ++i) {
             const GuardSource& s = out.sources[int(i)];
-            bool looks_up = s.kind == SourceKind::Item || s.kind == SourceKind::KwDefault;
+            bool looks_up = s.kind == SourceKind::Item || s.kind == SourceKind::KwDefault || s.kind == SourceKind::Cached;
             if (looks_up && s.key) out.hashes[i] = PyObject_Hash(s.key.get());
             PyErr_Clear();
         }

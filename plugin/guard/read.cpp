@@ -133,6 +133,11 @@ PyObject* read_Unary(const Reading& r) {
     default: return keep(r, PyNumber_Absolute(r.parent));
     }
 }
+PyObject* read_Referent(const Reading& r) {
+    PyObject* o = PyWeakref_Check(r.parent) ? PyWeakref_GET_OBJECT(r.parent) : Py_None;
+    return o == Py_None ? nullptr : o;
+}
+PyObject* read_Cached(const Reading& r) { return lru_cached(r.parent, r.source.key.get(), r.hash); }
 PyObject* read_ContextVar(const Reading& r) {
     PyObject* value = nullptr;
     if (!PyContextVar_CheckExact(r.parent) || PyContextVar_Get(r.parent, nullptr, &value) < 0) PyErr_Clear();

@@ -254,6 +254,7 @@ int init_interpreter() {
         return -1;
     }
     c_stack_left();  // on the main thread libc reads /proc/self/maps for it: not in the middle of somebody's first call
+    init_lru_cache();
     return init_thunks();
 }
 

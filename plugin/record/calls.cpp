@@ -278,6 +278,44 @@ void Recorder::base_setitem(PyObject* self, int shadow, PyObject** key_value, co
     wrote(shadow, key_value[0], immutable(key_value[1]) ? shadows[1] : int(Internal));
 }
 
+// torch.autograd.Function.apply makes the `ctx` that forward() gets: of this class. Null: something else is called.
+static PyObject* context_class(PyObject* fn) {
+    PyObject* self = PyCFunction_Check(fn) ? PyCFunction_GET_SELF(fn) : nullptr;
+    if (!self || !PyType_Check(self) || strcmp(reinterpret_cast<PyCFunctionObject*>(fn)->m_ml->ml_name, "apply") != 0) return nullptr;
+    static PyObject* const name = PyUnicode_InternFromString("_backward_cls");
+    PyObject* found = _PyType_Lookup(reinterpret_cast<PyTypeObject*>(self), name);
+    return found && PyType_Check(found) ? found : nullptr;
+}
+
+// A call that hands out what somebody else keeps: the referent of a weak reference, a hit in an lru_cache. kOpen: neither.
+int Recorder::kept_result(PyObject* fn, int fn_shadow, PyObject** args, const int* shadows, int total, PyObject* kw) {
+    if (fn_shadow <= 0) return kOpen;
+    if (PyWeakref_CheckRefExact(fn) && total == 0) {
+        int source = sources.child(SourceKind::Referent, fn_shadow);
+        bool gone = PyWeakref_GET_OBJECT(fn) == Py_None;
+        if (gone) guard(GuardKind::Missing, source);
+        return gone ? int(Internal) : source;
+    }
+    if (!is_lru_cache(fn) || kw) return kOpen;
+    bool alone = total == 1 && (PyUnicode_CheckExact(args[0]) || PyLong_CheckExact(args[0]));
+    PyRef key = alone ? PyRef::share(args[0]) : PyRef::steal(PyTuple_New(total));
+    for (int i = 0; i < total; ++i) {
+        if (shadows[i] == Unknown || is_tensor(args[i])) return kOpen;
+        if (shadows[i] <= 0 && !(immutable(args[i]) || plain_c_value(args[i]) || constant_tuple(args[i]))) return kOpen;
+        if (!alone) PyTuple_SET_ITEM(key.get(), i, Py_NewRef(args[i]));
+    }
+    Py_hash_t hash = PyObject_Hash(key.get());
+    if (hash == -1) PyErr_Clear();
+    if (hash == -1) return kOpen;
+    for (int i = 0; i < total; ++i)
+        if (shadows[i] > 0)
+            guard(immutable(args[i]) || plain_c_value(args[i]) ? GuardKind::Value : GuardKind::Identity, shadows[i], args[i]);
+    int source = sources.child(SourceKind::Cached, fn_shadow, key.get());
+    if (lru_cached(fn, key.get(), hash)) return source;
+    guard(GuardKind::Missing, source);  // the function runs, and is recorded
+    return kOpen;
+}
+
 // super().__getattribute__(name), object.__setattr__(o, name, v): slots of C types called by name. kOpen - 100: not one of them.
 int Recorder::slot_wrapper(PyObject* fn, PyObject** args, const int* shadows, int total) {
     constexpr int kOther = kOpen - 100;
@@ -328,6 +366,7 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
     bool heap_type = PyType_Check(fn) && PyType_HasFeature((PyTypeObject*)fn, Py_TPFLAGS_HEAPTYPE);
     if (heap_type && policy == Policy::UNKNOWN) policy = Policy::PROTOCOL;  // __new__ and __init__ are frames, or C that makes a new object
     if (PyType_Check(fn)) constructing_ = fn;
+    if (PyObject* context = context_class(fn)) constructing_ = context;
     if (int s = slot_wrapper(fn, args, shadows, total); s != kOpen - 100) return s;
     if (fn == (PyObject*)&PyType_Type && total == 1) {
         if (shadows[0] > 0 && is_tensor(args[0]))
@@ -450,6 +489,7 @@ int Recorder::call(Shadow& sh, PyObject* fn, int fn_shadow, PyObject** args, con
         for (int i = 0; i < total; ++i) pending_.args.emplace_back(args[i], shadows[i]);
         return kOpen;
     }
+    if (int kept = kept_result(fn, fn_shadow, args, shadows, total, kw); kept != kOpen) return kept;
     // A method of a builtin type that is already bound (super().get, d.get kept in a variable): as if self were an argument.
     if (PyCFunction_Check(fn)) {
         PyObject* bound = PyCFunction_GET_SELF(fn);

@@ -11,7 +11,7 @@ thread_local Recorder* active_recorder = nullptr;
 namespace {
 PyObject *push_function, *pop_function, *mode, *top_of_stack;
 PyCodeObject* rule_code;
-constexpr int64_t kMaxGuardedData = 256;  // elements
+constexpr int64_t kMaxGuardedData = 1024;  // elements
 constexpr int kMaxGuardedOps = 64;
 }  // namespace
 
@@ -148,12 +148,23 @@ void Recorder::note_op(PyObject* overload, PyObject* args, PyObject* kwargs, PyO
             ++k;
     };
     values(values, result);
-    // Indexing has the tag for masks; with integer indices the shape is known.
-    bool by_mask = schema->name != "aten::index.Tensor";
-    for (size_t k = 1; k < op.tensors.size(); ++k)
-        by_mask = by_mask || tensors[op.tensors[k]].spec.dtype == DType::b1 || tensors[op.tensors[k]].spec.dtype == DType::u8;
-    if (schema->data_dependent && by_mask) return note_break(break_dynamic_shape);
+    if (schema->data_dependent && !guard_shape(op)) return note_break(break_dynamic_shape);
     ops.push_back(std::move(op));
+}
+
+// An operator whose result's shape depends on data: small integers and masks that follow from the inputs are guarded as if Python had
+// looked at them, and the shape is theirs. False: a break is needed. With integer indices the shape of index.Tensor is known.
+bool Recorder::guard_shape(const OpRow& op) {
+    bool indexing = op.schema->name == "aten::index.Tensor";
+    for (size_t k = indexing ? 1 : 0; k < op.tensors.size(); ++k) {
+        const TensorRow& row = tensors[op.tensors[k]];
+        bool mask = row.spec.dtype == DType::b1 || row.spec.dtype == DType::u8;
+        bool values_only = op.schema->name == "aten::masked_select" && k == 0;
+        if ((indexing && !mask) || values_only) continue;
+        PyObject* t = row.constant ? row.constant.get() : PyWeakref_GET_OBJECT(row.weak.get());
+        if (t == Py_None || !guard_data(t)) return false;
+    }
+    return true;
 }
 
 // The number that Python combined with a tensor, as the operator's second argument: an input of the graph. Only where the conversion to the

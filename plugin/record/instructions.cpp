@@ -8,7 +8,7 @@ namespace framejit {
 namespace {
 bool reuses_its_tuple(PyObject* it) {  // when nobody else holds it
     return Py_IS_TYPE(it, &PyEnum_Type) || Py_IS_TYPE(it, &PyZip_Type) || Py_IS_TYPE(it, &PyDictIterItem_Type) ||
-           Py_IS_TYPE(it, &PyDictRevIterItem_Type);
+           Py_IS_TYPE(it, &PyDictRevIterItem_Type) || Py_IS_TYPE(it, &PyODictIter_Type);
 }
 PyObject* name_at(Frame* f, int i) { return PyTuple_GET_ITEM(code_of(f)->co_names, i); }
 }  // namespace
@@ -422,6 +422,7 @@ void Recorder::after(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
         break;
     case Op::Precall:
         if (sp[-(in.arg + 2)] && s[-(in.arg + 1)] == Internal) s[-(in.arg + 1)] = lookup(sp[-(in.arg + 1)], false);
+        if (sp[-(in.arg + 2)] && is_lru_cache(sp[-(in.arg + 2)])) s[-(in.arg + 2)] = lookup(sp[-(in.arg + 2)], false);
         break;
     case Op::Call:
     case Op::CallFunctionEx:
@@ -431,7 +432,7 @@ void Recorder::after(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
     case Op::ForIter:
         if (top && PyTuple_CheckExact(top) && sp - slots >= 2 && sp[-2] && reuses_its_tuple(sp[-2])) {
             s[-1] = Internal;
-            make_internal(top);
+            enter_yielded(top);
             break;
         }
         [[fallthrough]];

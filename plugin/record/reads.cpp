@@ -43,6 +43,24 @@ void Recorder::make_internal(PyObject* o) {
     if (o && !immutable(o) && identity_.emplace(o, Internal).second) keep_.push_back(Py_NewRef(o));
 }
 
+// What only a new container holds is as new as the container.
+void Recorder::enter_fresh(PyObject* v, int depth) {
+    if (depth > 4 || !(PyTuple_CheckExact(v) || PyList_CheckExact(v))) return;
+    for (Py_ssize_t i = 0; i < Py_SIZE(v); ++i) {
+        PyObject* o = PySequence_Fast_ITEMS(v)[i];
+        if (!o || Py_REFCNT(o) != 1 || !container(o) || identity_.find(o)) continue;
+        make_internal(o);
+        enter_fresh(o, depth + 1);
+    }
+}
+// A tuple that a builtin iterator hands out. Elements of the containers behind it are in the identity table since its making (contents);
+// other tuples in it come from iterators below (enumerate(zip(...))), which may keep them for their next step.
+void Recorder::enter_yielded(PyObject* tuple) {
+    make_internal(tuple);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i)
+        if (PyObject* o = PyTuple_GET_ITEM(tuple, i); o && PyTuple_CheckExact(o) && !identity_.find(o)) enter_yielded(o);
+}
+
 // The shadow of a value that no slot vouches for.
 int Recorder::lookup(PyObject* v, bool report) {
     if (!v || immutable(v)) return Internal;
@@ -56,6 +74,7 @@ int Recorder::lookup(PyObject* v, bool report) {
     if (code_like(v) || plain_c_value(v) || constant_tuple(v)) return Internal;
     if (Py_REFCNT(v) == 1 || Py_IS_TYPE(v, &PyCell_Type) || PyGen_Check(v) || PyMethod_Check(v) || PyExceptionInstance_Check(v)) {
         make_internal(v);
+        enter_fresh(v, 0);
         return Internal;
     }
     if (report) hole(v);

@@ -115,6 +115,7 @@ public:
 
     // dispatch.cpp
     bool guard_data(PyObject* tensor);  // false: a break is needed
+    bool guard_shape(const OpRow&);
     TensorRow* tensor_row(PyObject*);
     int tensor_number(PyObject*);  // -1: not known
     int note_tensor(PyObject*, bool result);
@@ -146,6 +147,8 @@ private:
     int item(PyObject* o, int shadow, PyObject* key, int key_shadow);
     int arithmetic(SourceKind, int op, PyObject* a, int sa, PyObject* b, int sb);
     void make_internal(PyObject*);
+    void enter_fresh(PyObject* container, int depth);
+    void enter_yielded(PyObject* tuple);
     void hole(PyObject* value, PyObject* callee = nullptr);
     void guard_function(PyObject* fn, int shadow);
     bool mutating(PyObject* target, int shadow, bool append_only);  // before a sourced container changes
@@ -159,6 +162,7 @@ private:
     int call(Shadow&, PyObject* fn, int fn_shadow, PyObject** args, const int* shadows, int total, int positional, PyObject* kwnames);
     int c_call(Shadow&, PyObject* fn, PyObject** args, const int* shadows, int total, int positional, PyObject* kwnames);
     void base_setitem(PyObject* self, int shadow, PyObject** key_value, const int* shadows);
+    int kept_result(PyObject* fn, int fn_shadow, PyObject** args, const int* shadows, int total, PyObject* kwnames);
     int slot_wrapper(PyObject* fn, PyObject** args, const int* shadows, int total);
     bool foreign(int source) const;                 // it came out of an earlier break
     int call_target(PyObject* method, int shadow);  // a bound method is about to run through C: where its self came from

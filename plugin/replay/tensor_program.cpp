@@ -79,6 +79,14 @@ std::vector<SlotLayout> layouts_of(const CapturedGraph& g, const Executable& exe
                     layouts[s] = {exe.externs[e->call].results[k].sizes, exe.externs[e->call].results[k].strides};
     return layouts;
 }
+bool same_shapes(const ExternCall& call, const std::vector<PyObject*>& results) {
+    if (results.size() != call.results.size()) return false;
+    for (size_t k = 0; k < results.size(); ++k) {
+        TensorView v = results[k] ? view_of(results[k]) : TensorView{};
+        if (results[k] && !std::equal(v.sizes, v.sizes + v.ndim, call.results[k].sizes.begin(), call.results[k].sizes.end())) return false;
+    }
+    return true;
+}
 double work_us(const KernelStep& k) { return std::max(double(k.bytes) / 20e3, k.ns / 1e3); }
 
 }  // namespace
@@ -107,6 +115,9 @@ std::shared_ptr<const TensorProgram> TensorProgram::build(CapturedGraph captured
             p->executable_ = compile(g.graph, target);
         } catch (const std::exception& e) {
             error = std::string("the compiler failed: ") + e.what();
+            PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "framejit: a bug in framejit: %s. What it was to compile stays eager.",
+                             error.c_str());
+            PyErr_Clear();  // of a filter that makes warnings errors
             return nullptr;
         }
     }
@@ -206,6 +217,11 @@ int TensorProgram::run_extern(const ExternStep& step, Memory& m) const {
     if (status == 0) status = graph_.externs[call.id].call(list, m.results);
     for (size_t i = 0; i < views; ++i) Py_DECREF(temporary[i]);
     if (status != 0) return -1;
+    if (graph_.externs[call.id].schema().data_dependent && !same_shapes(call, m.results)) {  // only before its data guard has held
+        for (PyObject* r : m.results) Py_XDECREF(r);
+        m.results.clear();
+        return 1;
+    }
     size_t first = 0;  // of a mutating call, result 0 is its first argument
     if (call.mutates) first = 1;
     std::vector<PyObject*> fresh;
@@ -243,7 +259,7 @@ int TensorProgram::run(PyObject* const* inputs, Objects& results) const {
         int threads = num_threads();
         for (const auto& step : exe.steps) {
             if (const auto* e = std::get_if<ExternStep>(&step)) {
-                if (run_extern(*e, m) < 0) return -1;
+                if (int failed = run_extern(*e, m)) return failed;
                 continue;
             }
             const auto& k = std::get<KernelStep>(step);

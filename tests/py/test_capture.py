@@ -1,0 +1,273 @@
+"""Programs that must be captured whole: right on every call, one region, no break; programs that must break, with the right reason; and
+changes between calls that a compiled region has to notice."""
+import collections
+import functools
+import itertools
+import weakref
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.nn.functional as F
+from torch import nn
+
+import framejit
+
+X = torch.linspace(-2, 2, 32).reshape(4, 8)
+GRID = torch.tensor([[1, 2, 3], [2, 2, 2]])
+MASK = torch.tensor([1, 0, 1, 1])
+ORDERED = collections.OrderedDict(a=X, b=X + 1)
+SETTINGS = {"scale": 2.0, "flags": ["on", "off"], "pair": (X, 3)}
+
+
+def engine_row(compiled):
+    (row,) = framejit.report(compiled).functions
+    return row
+
+
+def leaves(value):
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [t for v in value for t in leaves(v)] if isinstance(value, (list, tuple)) else [value]
+
+
+def same(got, want):
+    got, want = leaves(got), leaves(want)
+    assert len(got) == len(want)
+    for a, b in zip(got, want):
+        if isinstance(b, torch.Tensor):
+            torch.testing.assert_close(a, b)
+            assert a.stride() == b.stride()
+        else:
+            assert a == b and type(a) is type(b)
+
+
+class Scale(nn.Module):
+    factor = 3
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(3))
+        self.extra = {"bias": nn.Parameter(torch.ones(8))}
+
+    @property
+    def gain(self):
+        return self.factor / 2
+
+    @functools.lru_cache(maxsize=3)
+    def positions(self, n):
+        return torch.arange(n).float()
+
+    def forward(self, x, *, shift=1.0):
+        for layer in self.layers:
+            x = F.relu(layer(x)) + shift
+        return x * self.gain + self.extra["bias"] + self.positions(x.shape[1])
+
+
+class Times(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        ctx.kept = 3
+        ctx.save_for_backward(a, b)
+        return a * b + 1
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, grad
+
+
+@functools.lru_cache(maxsize=8)
+def table(n, dtype):
+    return torch.arange(n, dtype=dtype)
+
+
+def closure():
+    factor, seen = 2.0, []
+
+    def f(x):
+        seen.append(1)
+        return x * factor
+
+    return f
+
+
+def grids(grid, x):
+    for t, h, w in grid.tolist():
+        x = x * t + h * w
+    return x
+
+
+def segments(grid, x):
+    lengths = torch.repeat_interleave(grid[:, 1] * grid[:, 2], grid[:, 0])
+    return x.sum() * lengths.cumsum(0)
+
+
+def generator(x):
+    def halves(n):
+        for i in range(n):
+            yield x / (i + 1)
+
+    return sum(halves(4))
+
+
+def caught(x):
+    try:
+        raise ValueError(x.shape[0])
+    except ValueError as e:
+        return x * e.args[0]
+
+
+def matched(x):
+    match x.shape:
+        case (4, n):
+            return x + n
+        case _:
+            return x
+
+
+def written(x):
+    x = x.clone()
+    x[1:3] += 2
+    x.mul_(2)
+    return x, x[0], x.t()
+
+
+MODEL = Scale()
+REFS = [weakref.ref(X), weakref.ref(ORDERED["b"])]
+WHOLE = {
+    "closure": (closure(), X),
+    "dict, list, tuple": (lambda x: x * SETTINGS["scale"] + len(SETTINGS["flags"]) + SETTINGS["pair"][0] * SETTINGS["pair"][1], X),
+    "module": (MODEL.forward, X),
+    "keyword": (lambda x: MODEL(x, shift=2.0), X),
+    "unpacked arguments": (lambda x: MODEL(*[x], **{"shift": 0.5}), X),
+    "lru_cache": (lambda x: x * table(8, torch.float32), X),
+    "lru_cache of a method": (lambda x: x + MODEL.positions(8), X),
+    "weak references": (lambda x: sum(x * r() for r in REFS), X),
+    "lstm": (nn.LSTM(8, 8, batch_first=True).forward, X[None]),
+    "gru": (nn.GRU(8, 8, batch_first=True).forward, X[None]),
+    "autograd function": (lambda x: Times.apply(x, x + 1) * 2, X),
+    "enumerate of zip": (lambda x: sum(a * i * b for i, (a, b) in enumerate(zip([x, x + 1], [x * 2, x * 3]))), X),
+    "enumerate of items": (lambda x: sum(v * i * x for i, (k, v) in enumerate(ORDERED.items())), X),
+    "zip of zips": (lambda x: sum(a * b * c for (a, b), c in zip(zip([x, x], [x, x + 1]), [x, x])), X),
+    "filtered items": (lambda x: {k: v * x for k, v in ORDERED.items() if k != "b"}, X),
+    "reversed, map": (lambda x: list(map(lambda p: p * x, reversed([x, x + 1]))), X),
+    "chain": (lambda x: sum(itertools.chain([x], (x + 1, x + 2))), X),
+    "generator": (generator, X),
+    "exception": (caught, X),
+    "match": (matched, X),
+    "writes to a copy": (written, X),
+    "tolist of a small input": (grids, GRID, X),
+    "repeat_interleave": (segments, GRID, X),
+    "mask of a small input": (lambda m, x: x[m.bool()] * 2, MASK, X),
+    "nonzero": (lambda m, x: x[m.nonzero()[:, 0]] * 2, MASK, X),
+    "all()": (lambda m, x: x + 1 if m.all() else x * 2, MASK, X),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_captured_whole(name):
+    function, *args = WHOLE[name]
+    with torch.no_grad():
+        want = function(*args)
+        compiled = framejit.compile(function)
+        for _ in range(4):
+            same(compiled(*args), want)
+    row = engine_row(compiled)
+    assert not row["breaks"] and not row["eager"], (row["breaks"], row["eager"])
+    assert len(row["regions"]) == 1
+    assert row["calls"]["compiled"] >= 3
+
+
+BREAKS = {
+    "data": (lambda x: x * 2 if x.sum() > 100 else x + 1, X),
+    "leak": (lambda x: x * float((x * 2).numpy().sum()), X),
+    "dynamic_shape": (lambda x: x[x > 0] * 2, X),
+    "asked": (lambda x: (framejit.graph_break(), x * 2)[1], X),
+}
+
+
+@pytest.mark.parametrize("code", BREAKS)
+def test_breaks_are_named(code):
+    function, x = BREAKS[code]
+    with torch.no_grad():
+        want = function(x)
+        compiled = framejit.compile(function)
+        for _ in range(4):
+            same(compiled(x), want)
+    assert code in {b["code"] for b in engine_row(compiled)["breaks"]}
+
+
+def run_with(function, *calls):
+    """Every call against eager, twice, in order and again backwards."""
+    compiled = framejit.compile(function)
+    with torch.no_grad():
+        for args in [*calls, *calls[::-1]]:
+            for _ in range(2):
+                same(compiled(*args), function(*args))
+    return engine_row(compiled)
+
+
+def test_guarded_data_changes():
+    others = [torch.tensor([[3, 2, 3], [1, 2, 2]]), torch.tensor([[3, 5, 3], [1, 2, 2]]), torch.tensor([[0, 5, 3], [1, 2, 2]])]
+    for function in (grids, segments):
+        run_with(function, (GRID, X), *[(g, X) for g in others])
+
+
+def test_a_mask_that_changes_its_count():
+    masks = [torch.tensor(m) for m in ([1, 0, 1, 1], [0, 0, 0, 0], [1, 1, 1, 1], [0, 0, 1, 1])]
+    run_with(lambda m, x: x[m.bool()] * 2, *[(m, X) for m in masks])
+
+
+def test_a_cleared_cache():
+    compiled = framejit.compile(lambda x: x * table(8, torch.float32))
+    with torch.no_grad():
+        for _ in range(3):
+            same(compiled(X), X * torch.arange(8))
+        table.cache_clear()
+        for _ in range(3):
+            same(compiled(X), X * torch.arange(8))
+        table(8, torch.float32).mul_(2)  # the next call sees what the cache holds
+        same(compiled(X), X * torch.arange(8) * 2)
+    table.cache_clear()
+
+
+def test_a_referent_that_dies_or_changes():
+    class Holder:
+        pass
+
+    holder, value = Holder(), X + 1
+    holder.ref = weakref.ref(value)
+
+    def function(holder, x):
+        t = holder.ref()
+        return x if t is None else x * t
+
+    compiled = framejit.compile(function)
+    with torch.no_grad():
+        for _ in range(3):
+            same(compiled(holder, X), X * (X + 1))
+        other = X + 5
+        holder.ref = weakref.ref(other)
+        same(compiled(holder, X), X * (X + 5))
+        del other, value
+        same(compiled(holder, X), X)
+
+
+def test_reset_inside_a_compiled_function():
+    @framejit.compile
+    def function(x):
+        framejit.reset()
+        return x * 2
+
+    with torch.no_grad():
+        for _ in range(3):
+            same(function(X), X * 2)
+
+
+def test_class_attribute_changes():
+    with torch.no_grad():
+        compiled = framejit.compile(lambda x: MODEL(x))
+        for factor in (3, 3, 4, 4, 3):
+            Scale.factor = factor
+            same(compiled(X), MODEL(X))
+    Scale.factor = 3
