@@ -35,6 +35,7 @@ dict_version_word(PyObject* dict);       // a word that changes whenever dict_ve
 uint32_t type_version(PyTypeObject*);    // changes whenever a class or its bases change; 0: has none, compare by look-up
 PyObject** dict_slot(PyObject* object);  // where the object keeps its __dict__ (may hold null), or null. Makes no dict.
 PyObject* exception_in_flight(PyThreadState*);  // exc_info's value (borrowed, may be null)
+PyObject* proxied_mapping(PyObject*);           // of a mappingproxy, borrowed; null for anything else
 void init_lru_cache();                          // once, at import: runs Python code
 bool is_lru_cache(PyObject*);                   // a functools.lru_cache wrapper written in C
 // What it keeps for a key (one exact str or int, or a tuple of positional arguments), borrowed, or null. It is not called, and its counters

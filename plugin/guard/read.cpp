@@ -133,6 +133,7 @@ PyObject* read_Unary(const Reading& r) {
     default: return keep(r, PyNumber_Absolute(r.parent));
     }
 }
+PyObject* read_Proxied(const Reading& r) { return proxied_mapping(r.parent); }
 PyObject* read_Referent(const Reading& r) {
     PyObject* o = PyWeakref_Check(r.parent) ? PyWeakref_GET_OBJECT(r.parent) : Py_None;
     return o == Py_None ? nullptr : o;

@@ -136,6 +136,7 @@ struct Printer {
         case SourceKind::Binary: return "(" + path(s.parent) + " " + kOperators[s.index % 13] + " " + path(s.other) + ")";
         case SourceKind::Compare: return "(" + path(s.parent) + " " + kComparisons[s.index] + " " + path(s.other) + ")";
         case SourceKind::Unary: return std::string(kUnary[s.index]) + "(" + path(s.parent) + ")";
+        case SourceKind::Proxied: return path(s.parent);
         case SourceKind::Referent: return path(s.parent) + "()";
         case SourceKind::Cached: return path(s.parent) + "(cached)";
         case SourceKind::ContextVar: return path(s.parent) + ".get()";

@@ -126,7 +126,7 @@ struct Instructions {
             return r.use(left ? sp[-2] : sp[-1], left ? s[-2] : s[-1]);
         r.use(sp[-2], s[-2]);
         r.use(sp[-1], s[-1]);
-        if (in.arg >= 13 && s[-2] > 0 && (PyList_Check(sp[-2]) || PyDict_Check(sp[-2]) || PyAnySet_Check(sp[-2]))) extend_in_place();
+        if (in.arg >= 13 && s[-2] > 0 && (PyList_Check(sp[-2]) || PyDict_Check(sp[-2]) || PyAnySet_Check(sp[-2]))) change(PyList_Check(sp[-2]) ? "extend" : "update", 2, false);
     }
     // An object of C code from outside (a numpy array): what is computed from it has no guard.
     bool native(PyObject* v, int shadow) {
@@ -136,17 +136,25 @@ struct Instructions {
         r.note_break(r.foreign(shadow) ? break_foreign : break_opaque_object, v);
         return true;
     }
-    void extend_in_place() {  // `+=` and `|=` on a container from outside change it
-        r.mutating(sp[-2], s[-2], false);
-        PyObject* name = PyUnicode_FromString(PyList_Check(sp[-2]) ? "extend" : "update");
-        PyRef method = PyRef::steal(PyObject_GetAttr((PyObject*)Py_TYPE(sp[-2]), name));
-        Py_XDECREF(name);
-        PyObject* args[2] = {sp[-2], sp[-1]};
-        int shadows[2] = {s[-2], s[-1]};
-        if (method)
-            r.call_event(method.get(), Internal, args, shadows, 2, nullptr);
+    // A container from outside takes the top of the stack: by `+=` and `|=`, or because a break fell into its display or comprehension.
+    void change(const char* method, int depth, bool append_only) {
+        r.mutating(sp[-depth], s[-depth], append_only);
+        PyRef descr = PyRef::steal(PyObject_GetAttrString((PyObject*)Py_TYPE(sp[-depth]), method));
+        PyObject* args[2] = {sp[-depth], sp[-1]};
+        int shadows[2] = {s[-depth], s[-1]};
+        if (descr)
+            r.call_event(descr.get(), Internal, args, shadows, 2, nullptr);
         else
             PyErr_Clear();
+    }
+    void add_to(const char* method, bool append_only) {
+        int depth = in.arg + 1;
+        bool many = in.op != Op::ListAppend && in.op != Op::SetAdd;
+        if (many) iterate();
+        if (s[-depth] > 0)
+            change(method, depth, append_only);
+        else if (!many)
+            leave_slots(1);
     }
     void compare() {
         int kind = r.arithmetic(SourceKind::Compare, in.arg, sp[-2], s[-2], sp[-1], s[-1]);
@@ -335,10 +343,6 @@ void Instructions::run() {
             r.use_type(sp[-1], s[-1]);
         break;
     case Op::GetIter:
-    case Op::ListExtend:
-    case Op::DictUpdate:
-    case Op::DictMerge:
-    case Op::SetUpdate:
     case Op::UnpackSequence:
     case Op::UnpackEx: iterate(); break;
     case Op::ForIter: for_iter(); break;
@@ -352,9 +356,20 @@ void Instructions::run() {
     case Op::BuildSlice: leave_slots(in.arg); break;
     case Op::BuildConstKeyMap: leave_slots(in.arg + 1); break;
     case Op::BuildMap: leave_slots(2 * in.arg); break;
-    case Op::ListAppend:
-    case Op::SetAdd: leave_slots(1); break;
-    case Op::MapAdd: leave_slots(2); break;
+    case Op::ListAppend: add_to("append", true); break;
+    case Op::SetAdd: add_to("add", false); break;
+    case Op::ListExtend: add_to("extend", true); break;
+    case Op::DictUpdate:
+    case Op::DictMerge:
+    case Op::SetUpdate: add_to("update", false); break;
+    case Op::MapAdd:
+        if (int target = s[-2 - in.arg]; target > 0) {
+            r.use(sp[-2], s[-2]);
+            r.set_item(sp[-2 - in.arg], target, sp[-2], sp[-1], s[-1]);
+        } else {
+            leave_slots(2);
+        }
+        break;
     case Op::KwNames: r.kwnames_ = PyTuple_GET_ITEM(code_of(f)->co_consts, in.arg); break;
     case Op::Call: call(); break;
     case Op::CallFunctionEx: call_ex(); break;

@@ -27,9 +27,12 @@ std::string functional_name(const std::string& name) {
 
 // The dimensions of a dense, non-overlapping layout from the slowest to the fastest; empty when it is not dense.
 std::vector<int> memory_order(const Shape& sizes, const Shape& strides, bool& dense) {
-    std::vector<int> order(sizes.size());
+    std::vector<int> order(sizes.size()), wide;  // a dimension of size 1 stands where it is: its stride says nothing
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return sizes[a] != 1 && sizes[b] != 1 && strides[a] > strides[b]; });
+    std::copy_if(order.begin(), order.end(), std::back_inserter(wide), [&](int d) { return sizes[d] != 1; });
+    std::stable_sort(wide.begin(), wide.end(), [&](int a, int b) { return strides[a] > strides[b]; });
+    for (size_t d = 0, next = 0; d < order.size(); ++d)
+        if (sizes[d] != 1) order[d] = wide[next++];
     int64_t expect = 1;
     dense = true;
     for (size_t i = order.size(); i-- > 0;) {

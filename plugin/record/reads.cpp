@@ -48,7 +48,7 @@ void Recorder::enter_fresh(PyObject* v, int depth) {
     if (depth > 4 || !(PyTuple_CheckExact(v) || PyList_CheckExact(v))) return;
     for (Py_ssize_t i = 0; i < Py_SIZE(v); ++i) {
         PyObject* o = PySequence_Fast_ITEMS(v)[i];
-        if (!o || Py_REFCNT(o) != 1 || !container(o) || identity_.find(o)) continue;
+        if (!o || Py_REFCNT(o) != 1 || !(container(o) || PyIter_Check(o)) || identity_.find(o)) continue;
         make_internal(o);
         enter_fresh(o, depth + 1);
     }
@@ -222,8 +222,11 @@ void Recorder::use(PyObject* v, int shadow) {
         guard_function(v, shadow);
     else if (code_like(v))
         guard(GuardKind::Identity, shadow, v);
-    else
+    else {
         guard(GuardKind::Type, shadow, (PyObject*)Py_TYPE(v));
+        if (PyObject* mapping = proxied_mapping(v))
+            if (int s = known_source(sources.child(SourceKind::Proxied, shadow), mapping); container(mapping)) contents(mapping, s);
+    }
 }
 
 // A class may change too: what a look-up in it found (or not) is guarded once per (class, name).

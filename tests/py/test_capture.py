@@ -2,6 +2,7 @@
 changes between calls that a compiled region has to notice."""
 import collections
 import functools
+import inspect
 import itertools
 import weakref
 
@@ -133,6 +134,7 @@ def written(x):
 
 
 MODEL = Scale()
+SIGNATURE = inspect.signature(segments)
 REFS = [weakref.ref(X), weakref.ref(ORDERED["b"])]
 WHOLE = {
     "closure": (closure(), X),
@@ -140,6 +142,7 @@ WHOLE = {
     "module": (MODEL.forward, X),
     "keyword": (lambda x: MODEL(x, shift=2.0), X),
     "unpacked arguments": (lambda x: MODEL(*[x], **{"shift": 0.5}), X),
+    "signature": (lambda x: x * len(SIGNATURE.bind(x, x).arguments), X),
     "lru_cache": (lambda x: x * table(8, torch.float32), X),
     "lru_cache of a method": (lambda x: x + MODEL.positions(8), X),
     "weak references": (lambda x: sum(x * r() for r in REFS), X),
@@ -251,6 +254,23 @@ def test_a_referent_that_dies_or_changes():
         same(compiled(holder, X), X * (X + 5))
         del other, value
         same(compiled(holder, X), X)
+
+
+COMPREHENSIONS = {
+    "list": lambda x, n: [x * int(x.sum() + i) for i in range(n)],
+    "dict": lambda x, n: {i: x * int(x.sum() + i) for i in range(n)},
+    "set": lambda x, n: sorted({int(x.sum() + i) * 2 for i in range(n)}),
+    "display": lambda x, n: [x, *[x + i for i in range(n)], x * int(x.sum() + n), *(x - 1, x - 2), x * int(x.sum())],
+    "dict display": lambda x, n: {"a": x, **{str(i): x + i for i in range(n)}, "b": x * int(x.sum()), **{"c": x}},
+    "set display": lambda x, n: sorted({n, *range(n), int(x.sum()), *(7, 8)}),
+    "nested": lambda x, n: [[x * int(x.sum() + i) for i in range(n)] + [x] for _ in range(2)],
+    "iterator of tensors": lambda x, n: [row * int(row.sum()) for _, row in zip(range(n), x)],
+}
+
+
+@pytest.mark.parametrize("kind", COMPREHENSIONS)
+def test_breaks_inside_a_display(kind):
+    run_with(COMPREHENSIONS[kind], (X + 1, 3), (X + 1, 2), (X + 2, 4))
 
 
 def test_reset_inside_a_compiled_function():

@@ -1,5 +1,6 @@
-// Looking into a functools.lru_cache without calling it. Where its C struct keeps the dict, and a bounded cache's link the result, is found
-// once on a cache made for it: by the objects that the wrapper says it refers to, and by words that are equal to known pointers.
+// Looking into C objects of the standard library without calling them.
+// Where the C struct of a functools.lru_cache keeps its dict, and a bounded cache's link the result, is found once on a cache made for it:
+// by the objects that the wrapper says it refers to, and by words that are equal to known pointers.
 #include "plugin/frame/frame.h"
 
 namespace framejit {
@@ -55,6 +56,13 @@ PyObject* lru_cached(PyObject* wrapper, PyObject* key, Py_hash_t hash) {
     PyObject* value = cache && PyDict_Check(cache) ? _PyDict_GetItem_KnownHash(cache, key, hash) : nullptr;
     if (PyErr_Occurred()) PyErr_Clear();
     return value && Py_IS_TYPE(value, places.link) ? reinterpret_cast<PyObject**>(value)[places.result] : value;
+}
+
+PyObject* proxied_mapping(PyObject* o) {
+    PyObject* mapping = nullptr;
+    auto note = [](PyObject* seen, void* into) { return *static_cast<PyObject**>(into) = seen, 0; };
+    if (Py_IS_TYPE(o, &PyDictProxy_Type)) PyDictProxy_Type.tp_traverse(o, note, &mapping);  // all that it refers to
+    return mapping;
 }
 
 }  // namespace framejit
