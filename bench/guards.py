@@ -1,6 +1,6 @@
 """Cost of a guard check: a module tree as a recording sees it, and a function of three tensors. Prints ns per check.
 
-    python bench/guards.py [modules]
+    ./dev run bench/guards.py [modules]
 """
 
 import sys

@@ -22,12 +22,15 @@ from .config import config  # noqa: E402
 from .report import Report  # noqa: E402
 
 
-
 def __getattr__(name):
     # The engine's own functions: a Python frame in between would be the one that a report names.
     if name in ("assume_pure", "graph_break", "is_compiling", "reset"):
         return getattr(_C, name)
     raise AttributeError(f"module 'framejit' has no attribute '{name}'")
+
+
+def __dir__():
+    return sorted(__all__)
 
 
 __all__ = ["FramejitError", "GraphBreakError", "RecompileError", "Report", "UnsupportedVersionError", "assume_pure", "compile", "config",

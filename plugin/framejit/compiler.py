@@ -62,8 +62,6 @@ def _compile(target, options):
         return type(target)(_compile(target.__func__, options))
     if not callable(target):
         raise TypeError(f"framejit.compile() takes a function, a method, a module or another callable, not {type(target).__name__}")
-    if _C.get_option("disable"):
-        return target
     _prepare_torch()
     if _is_module(target):
         target._compiled_call_impl = _C.make_callable(target._call_impl, options)

@@ -8,6 +8,8 @@ import os
 import shutil
 import sys
 
+from . import _C
+
 STYLES = {"title": "bold", "good": "green", "bad": "red", "warn": "yellow", "dim": "dim", "code": "cyan", "": ""}
 
 
@@ -28,6 +30,8 @@ def _captured(report):
     captured, total = totals["ops_captured"], totals["ops_total"]
     if not report.functions:
         return "nothing was compiled", "warn"
+    if _C.get_option("disable"):
+        return "framejit is off (option disable)", "warn"
     if not total and any(function.get("eager") for function in report.functions):
         return "no: it stays eager, for the reasons below", "bad"
     if not total:
@@ -107,7 +111,8 @@ def _checked(value):
 
 
 def _table(rows):
-    widths = {key: max(len(key), *(len(row[key]) for row in rows)) for key in rows[0]}
+    known = [key for key in rows[0] if any(row[key] != "-" for row in rows)]     # not: what nobody has measured
+    widths = {key: max(len(key), *(len(row[key]) for row in rows)) for key in known}
     yield [("  " + "  ".join(key.rjust(width) for key, width in widths.items()), "dim")]
     for row in rows:
         yield [("  " + "  ".join(row[key].rjust(width) for key, width in widths.items()), "")]
@@ -137,6 +142,9 @@ def _function_lines(function):
     yield [(f"  {plural(calls['total'], 'call')}" + (f": {kinds}" if kinds else ""), "")]
     if function["regions"]:
         yield from _table([region_cells(region, function) for region in function["regions"]])
+    for region in function["regions"]:
+        if region.get("unchecked"):
+            yield [(f"  graph {region['id']} was not compared with eager: {region['unchecked']}", "dim")]
     for row in function["breaks"]:
         yield from _break_lines(row)
     for row in function["recompiles"]:

@@ -94,6 +94,7 @@ PyObject* build(PyTypeObject* type, PyObject* args) {
     PyObject *source_rows, *guard_rows, *names, *wanted_rows = nullptr;
     if (!PyArg_ParseTuple(args, "O!O!O|O!", &PyTuple_Type, &source_rows, &PyTuple_Type, &guard_rows, &names, &PyTuple_Type, &wanted_rows))
         return nullptr;
+    if (init_torch() < 0) return nullptr;
     Sources sources;
     std::vector<int> numbers, wanted;
     std::vector<Guard> guards;

@@ -398,9 +398,9 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
         return kOpen;
     case Policy::EFFECT: {
         bool plain = true;
-        for (int i = 0; i < positional; ++i) plain = plain && (immutable(args[i]) || code_like(args[i]));
+        for (int i = 0; i < positional; ++i) plain = plain && (immutable(args[i]) || code_like(args[i]) || plain_c_value(args[i]));
         if (!plain)
-            note_break(break_unknown_call, nullptr, fn);
+            note_break(break_effect, nullptr, fn);
         else
             call_event(fn, Internal, args, shadows, total, kw);
         return Internal;

@@ -8,6 +8,7 @@
 namespace framejit {
 
 thread_local Recorder* active_recorder = nullptr;
+thread_local long idle_operators = 0;
 namespace {
 PyObject *push_function, *pop_function, *mode, *top_of_stack;
 PyCodeObject* rule_code;
@@ -123,7 +124,8 @@ void Recorder::note_op(PyObject* overload, PyObject* args, PyObject* kwargs, PyO
     if (grad_enabled())
         for (int t : op.tensors)
             if (tensors[t].spec.requires_grad)
-                fail("gradients: operators on tensors that require grad stay eager until training is supported");
+                fail("gradients: operators on tensors that require grad stay eager until training is supported (for inference, call it under "
+                     "torch.no_grad())");
     if (op.tensors.size() == 1 && is_tensor(result) && tensor_number(result) == op.tensors[0] && tensors[op.tensors[0]].source <= 0 &&
         !matches(result, tensors[op.tensors[0]].spec))
         tensor_at_.put(result, FlatMap::kDead);  // as_strided_ and its kind: from now on the object is another row
@@ -232,15 +234,22 @@ bool Recorder::guard_data(PyObject* t) {
 }
 
 // ---- the mode ----
-namespace {}  // namespace
 PyObject* raise_break(const Break&);
 namespace {
+PyObject* composite_key() {
+    PyRef keys = PyRef::steal(torch_c_function("DispatchKey"));
+    return keys ? PyObject_GetAttrString(keys.get(), "CompositeImplicitAutograd") : nullptr;
+}
 PyObject* run_decomposed(PyObject* self, PyObject* overload, PyObject* args,
                          PyObject* kwargs) {  // a composite came whole: look inside, with the mode on
-    PyRef decompose = PyRef::steal(PyObject_GetAttrString(overload, "decompose"));
-    PyRef ok = decompose ? PyRef::steal(PyObject_CallOneArg(push_function, self)) : PyRef();
+    // What OpOverload.decompose calls: its own Python would be part of the recording.
+    static PyObject* const key = composite_key();
+    PyRef decompose = PyRef::steal(key ? PyObject_GetAttrString(overload, "_op_dk") : nullptr);
+    PyRef first = PyRef::steal(decompose ? PyTuple_Pack(1, key) : nullptr);
+    PyRef all = PyRef::steal(first ? PySequence_Concat(first.get(), args) : nullptr);
+    PyRef ok = all ? PyRef::steal(PyObject_CallOneArg(push_function, self)) : PyRef();
     if (!ok) return nullptr;
-    PyObject* result = PyObject_Call(decompose.get(), args, kwargs);
+    PyObject* result = PyObject_Call(decompose.get(), all.get(), kwargs);
     PyObject *t, *v, *tb;
     PyErr_Fetch(&t, &v, &tb);
     Py_XDECREF(PyObject_CallOneArg(pop_function, Py_None));
@@ -265,6 +274,7 @@ PyObject* mode_dispatch(PyObject* self, PyObject* const* a, Py_ssize_t n) {
         return run_decomposed(self, overload, args, kwargs);
     }
     Recorder* r = off.r;
+    idle_operators += !r || r->broken();
     bool scalar = schema->name == "aten::_local_scalar_dense";
     if (r && scalar && !r->guard_data(PyTuple_GET_ITEM(args, 0))) r->note_break(break_data);
     if (r && r->strict && r->broken()) return raise_break(r->found);

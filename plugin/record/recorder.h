@@ -228,6 +228,7 @@ inline uint64_t data_place(const void* code, int unit) { return uint64_t(code) *
 
 // The operator log. The mode is on torch's stack while a recording runs; `active_recorder` says whose.
 extern thread_local Recorder* active_recorder;
+extern thread_local long idle_operators;  // seen by the mode while nothing was recorded
 int init_dispatch();  // after init_torch(); -1 with a Python error
 int push_mode();
 int pop_mode();                               // leaves it when another mode lies above; an idle mode passes everything through

@@ -1,4 +1,5 @@
 // Calls of compiled functions: the fast path without a frame, the slow path through a session; and what `_C` offers for them.
+#include "framejit/options.h"
 #include "plugin/record/recorder.h"
 #include "plugin/replay/retired.h"
 #include "plugin/replay/session.h"
@@ -11,7 +12,7 @@ extern PyObject* break_function;
 extern PyObject* disabled_marker;
 
 namespace {
-thread_local bool enabled = true;
+thread_local bool enabled = !option_on(Option::disable);
 bool torch_set_up = false;
 
 int set_up_torch() {

@@ -60,7 +60,7 @@ public:
     // The same for a region that returns: its result.
     int run_returning(PyObject* const* values, PyObject** result) const;
     // The graph alone on the recording's own tensors, results compared with the recorded ones. Empty: equal; otherwise what differs.
-    std::string self_check(Recorder&, bool& checked) const;
+    std::string self_check(Recorder&, std::string& unchecked) const;
     // Data guards: true when Python would see the same values again.
     bool data_holds(PyObject* const* values, int* failed) const;
 

@@ -60,6 +60,8 @@ void FunctionProgram::forget() {
         *p = Point{.code = p->code, .unit = p->unit};
     }
     sites_.clear();
+    quiet_.clear();
+    operators_between = 0;
     breaks_.clear();
     eager_notes.clear();
     no_data_guards.clear();
@@ -83,7 +85,8 @@ Point& FunctionProgram::point(PyCodeObject* code, int unit) {
     }
     return *p;
 }
-void FunctionProgram::add_site(PyCodeObject* code, int unit) {
+void FunctionProgram::add_site(PyCodeObject* code, int unit, bool quiet) {
+    if (quiet) quiet_.insert(data_place(code, unit));
     if (sites_.insert(data_place(code, unit)).second) codes_.push_back(PyRef::share((PyObject*)code));
 }
 
@@ -108,6 +111,14 @@ bool FunctionProgram::data_holds(const Entry& e) {
     return false;
 }
 
+namespace {
+Failure data_failure(const Entry& e) {
+    std::string place;
+    for (const DataGuard& g : e.plan->data_guards())
+        place += (place.empty() ? " read in line " : ", ") + std::to_string(g.line) + " of " + utf8(g.code ? g.code->co_filename : nullptr);
+    return {"data", "a tensor's value" + place, "as recorded", "another"};
+}
+}  // namespace
 void FunctionProgram::note_miss(Point& p, PyObject* const* slots) {
     if (p.entries.empty()) return;
     const Entry& e = *p.entries[0];
@@ -116,7 +127,7 @@ void FunctionProgram::note_miss(Point& p, PyObject* const* slots) {
         f = {"global state", "torch", "as recorded", e.state.difference()};
     else
         f = e.guards.explain(slots);
-    if (f.guard.empty()) f = {"data", "a tensor's value", "as recorded", "another"};
+    if (f.guard.empty()) f = data_failure(e);
     tell_recompile(p.code, f);
     for (Miss& m : p.misses)
         if (m.failure.source == f.source && m.failure.guard == f.guard) {
@@ -176,7 +187,7 @@ PyObject* text_list(const std::vector<std::string>& lines) {
 PyObject* region_row(const Point& p, int id) {
     int ops = 0, fused = 0, kernels = 0, externs = 0, from = 1 << 30, to = 0;
     double record = 0, compile = 0;
-    bool checked = true;
+    std::string unchecked;
     for (const auto& e : p.entries) {
         const TensorProgram* t = e->plan->tensors();
         ops = std::max(ops, t->captured().ops);
@@ -187,15 +198,15 @@ PyObject* region_row(const Point& p, int id) {
         }
         record += e->record_ms;
         compile += e->compile_ms;
-        checked = checked && e->checked;
+        if (!e->unchecked.empty()) unchecked = e->unchecked;
         from = std::min(from, e->line_from);
         to = std::max(to, e->line_to);
     }
     PyRef name = PyRef::share(p.code->co_qualname);
-    return Py_BuildValue("{s:i,s:O,s:O,s:i,s:i,s:i,s:i,s:i,s:i,s:n,s:d,s:d,s:O,s:O,s:O,s:O}", "id", id, "function", name.get(), "file",
+    return Py_BuildValue("{s:i,s:O,s:O,s:i,s:i,s:i,s:i,s:i,s:i,s:n,s:d,s:d,s:O,s:O,s:O,s:O,s:s}", "id", id, "function", name.get(), "file",
                          p.code->co_filename, "line_from", from, "line_to", to, "ops", ops, "fused_ops", fused, "kernels", kernels,
                          "externs", externs, "entries", Py_ssize_t(p.entries.size()), "record_ms", record, "compile_ms", compile,
-                         "eager_ms", Py_None, "compiled_ms", Py_None, "break_even_calls", Py_None, "checked", checked ? Py_True : Py_False);
+                         "eager_ms", Py_None, "compiled_ms", Py_None, "break_even_calls", Py_None, "checked", unchecked.empty() ? Py_True : Py_False, "unchecked", unchecked.c_str());
 }
 }  // namespace
 
@@ -228,12 +239,14 @@ PyObject* FunctionProgram::report() const {
         good = good &&
                add(eager, Py_BuildValue("{s:s,s:s,s:i,s:l}", "why", why.c_str(), "file", n.file.c_str(), "line", n.line, "count", n.count));
     if (!good) return nullptr;
+    long outside = operators_between;
+    for (const auto& [key, p] : points_) outside += p->eager_operators;
     PyCodeObject* code = owner->code;
     std::string name = utf8(code->co_qualname);
-    return Py_BuildValue("{s:s,s:O,s:i,s:{s:l,s:l,s:l,s:l},s:O,s:O,s:O,s:O,s:O}", "name", name.c_str(), "file", code->co_filename, "line",
+    return Py_BuildValue("{s:s,s:O,s:i,s:{s:l,s:l,s:l,s:l},s:O,s:O,s:O,s:O,s:O,s:l}", "name", name.c_str(), "file", code->co_filename, "line",
                          code->co_firstlineno, "calls", "total", calls.total, "recorded", calls.recorded, "eager", calls.eager, "compiled",
                          calls.compiled, "regions", regions.get(), "breaks", breaks.get(), "recompiles", recompiles.get(), "eager",
-                         eager.get(), "target", owner->target);
+                         eager.get(), "target", owner->target, "ops_outside", outside);
 }
 
 int FunctionProgram::traverse(visitproc visit, void* arg) const {

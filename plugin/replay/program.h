@@ -17,7 +17,7 @@ struct Entry {  // guards + plan for one variant of a region
     std::unique_ptr<RegionPlan> plan;
     long hits = 0;
     double record_ms = 0, compile_ms = 0;
-    bool checked = false;
+    std::string unchecked = "the self-check is off";  // why; empty: compared with eager
     int line_from = 0, line_to = 0;
 };
 struct Miss {  // a guard that sent a call to another variant
@@ -35,6 +35,7 @@ struct Point {
     std::vector<std::shared_ptr<Entry>> entries;  // whoever runs one holds it: another thread may drop it meanwhile
     int recordings = 0, failures = 0, empty = 0;
     long visits = 0, try_again = 0;  // visits before the next recording is tried
+    long eager_operators = 0;        // of a recording that cannot be replayed
     bool eager = false;              // recompile limit reached, or recordings keep failing
     std::vector<Miss> misses;
 };
@@ -57,8 +58,10 @@ public:
     std::shared_ptr<Entry> find(Point&, PyObject* const* slots);
     // Whether a recording should be tried at this point now.
     bool worth_recording(Point&);
+    // A site whose instruction calls C code that works on its own: frames below it are no roots.
+    bool is_quiet(PyCodeObject* code, int unit) const { return quiet_.count(data_place(code, unit)) != 0; }
     bool is_site(PyCodeObject* code, int unit) const { return sites_.count(data_place(code, unit)) != 0; }
-    void add_site(PyCodeObject*, int unit);
+    void add_site(PyCodeObject*, int unit, bool quiet);
     void note(const Break&);
     void stays_eager(Point&, const std::string& why);
     void note_miss(Point&, PyObject* const* slots);
@@ -72,13 +75,14 @@ public:
     struct {
         long total = 0, recorded = 0, eager = 0, compiled = 0;
     } calls;
+    long operators_between = 0;  // that ran outside of regions in a call that recorded: the most of any
     std::unordered_set<uint64_t> no_data_guards;
     std::map<std::string, EagerNote> eager_notes;
 
 private:
     bool data_holds(const Entry&);
     std::map<std::pair<PyCodeObject*, int>, std::unique_ptr<Point>> points_;
-    std::unordered_set<uint64_t> sites_;
+    std::unordered_set<uint64_t> sites_, quiet_;
     std::vector<PyRef> codes_;  // of points and sites: their addresses are keys
     std::vector<BreakCount> breaks_;
     std::map<uint64_t, long> data_misses_;

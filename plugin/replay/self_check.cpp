@@ -1,5 +1,5 @@
 // The self-check: before a plan serves, its graph runs once on the recording's own inputs, and every tensor is compared with what eager
-// made. Skipped, with a note, where the inputs are no longer what they were: the region wrote to one of them, drew random numbers, or let
+// made. Skipped, and the report says why, where the inputs are no longer what they were: the region wrote to one of them, drew random numbers, or let
 // one go.
 #include "plugin/replay/plan.h"
 #include <cmath>
@@ -65,22 +65,26 @@ std::string compare(PyObject* want, PyObject* got) {
 
 }  // namespace
 
-std::string RegionPlan::self_check(Recorder& r, bool& checked) const {
-    checked = false;
+std::string RegionPlan::self_check(Recorder& r, std::string& unchecked) const {
     const CapturedGraph& g = program_->captured();
-    if (!g.written.empty() || g.random) return "";
+    auto skip = [&](const char* why) {
+        unchecked = why;
+        return "";
+    };
+    if (!g.written.empty()) return skip("it writes to its inputs");
+    if (g.random) return skip("it draws random numbers");
     std::vector<PyRef> inputs, recorded;
     std::vector<PyObject*> list;
     for (int t : g.inputs) {
-        if (t < 0) return "";  // a number: what it was is not kept
+        if (t < 0) return skip("a Python number is one of its inputs");
         PyObject* o = r.tensors[t].constant ? r.tensors[t].constant.get() : PyWeakref_GET_OBJECT(r.tensors[t].weak.get());
-        if (o == Py_None || !matches(o, r.tensors[t].spec)) return "";
+        if (o == Py_None || !matches(o, r.tensors[t].spec)) return skip("an input was gone or changed when the recording ended");
         inputs.push_back(PyRef::share(o));
         list.push_back(o);
     }
     for (int t : wanted_rows_) {
         PyObject* o = PyWeakref_GET_OBJECT(r.tensors[t].weak.get());
-        if (o == Py_None) return "";
+        if (o == Py_None) return skip("a result was gone when the recording ended");
         recorded.push_back(PyRef::share(o));
     }
     Objects made;
@@ -104,7 +108,7 @@ std::string RegionPlan::self_check(Recorder& r, bool& checked) const {
         }
         Py_DECREF(made[k]);
     }
-    checked = true;
+    unchecked.clear();
     return wrong;
 }
 

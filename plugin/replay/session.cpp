@@ -49,15 +49,17 @@ PyObject* hook(PyThreadState* ts, Frame* f, int throwflag) {
 bool generator_code(PyCodeObject* co) { return co->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR); }
 }  // namespace
 
-Session::Session(FunctionProgram& p) : program_(p), outer_(session), outer_watcher_(watcher) {
+Session::Session(FunctionProgram& p) : program_(p), outer_(session), outer_watcher_(watcher), idle_before_(idle_operators) {
     if (sessions++ == 0) set_eval_hook(hook);
     session = this;
     watcher = this;
     watch_calls_ = true;  // the compiled function's own frame
 }
 Session::~Session() {
+    if (recorder_ && recorder_->broken()) program_.note(recorder_->found);  // under fullgraph, raised where it happened
     if (recorder_) abandon("");
     stop_recording();
+    program_.operators_between = std::max(program_.operators_between, idle_operators - idle_before_);
     watcher = outer_watcher_;
     session = outer_;
     if (--sessions == 0) set_eval_hook(nullptr);
@@ -112,7 +114,7 @@ const Ins* Session::before(void* p, Frame* f, const Ins& ins, PyObject**& sp) {
         const Ins* next = point(a, f, ins, sp);
         if (next != &ins || recorder_) return next;
     }
-    if (!recorder_) watch_calls_ = a.driven && program_.is_site(code_of(f), ins.start);
+    if (!recorder_) watch_calls_ = a.driven && program_.is_site(code_of(f), ins.start) && !program_.is_quiet(code_of(f), ins.start);
     return &ins;
 }
 
@@ -168,9 +170,9 @@ const Ins* Session::point(Activation& a, Frame* f, const Ins& ins, PyObject**& s
         bool failed = false;
         const Ins* next = replay(a, f, *e, sp, failed);
         if (!failed) return next;
-    } else
-        program_.note_miss(p, slots);
+    }
     if (program_.worth_recording(p)) {
+        program_.note_miss(p, slots);
         recording_point_ = &p;
         start(a, f, ins, sp);
     }
@@ -252,7 +254,8 @@ bool Session::give_up_or_raise() {
 // A break: the frames on its chain are cut there from now on.
 void Session::give_up() {
     const Break b = recorder_->found;
-    for (auto& [code, unit] : recorder_->chain) program_.add_site(code, unit);
+    const bool quiet = b.reason == &break_effect || b.reason == &break_leak || b.reason == &break_impure_call;
+    for (auto& place : recorder_->chain) program_.add_site(place.first, place.second, quiet && &place == &recorder_->chain.back());
     if (b.reason != &break_iterator && b.reason != &break_foreign) program_.note(b);  // those two are consequences of an earlier one
     stop_recording();
     recorder_.reset();
@@ -335,6 +338,7 @@ void Session::store(Recorder& r, ExitState exit, int line) {
     std::string error;
     auto fails = [&](const std::string& why) {
         ++p.failures;
+        p.eager_operators = long(r.ops.size());
         p.try_again = p.visits + (1L << std::min(p.failures, 20));
         program_.stays_eager(p, why);
     };
@@ -342,7 +346,7 @@ void Session::store(Recorder& r, ExitState exit, int line) {
     if (!plan) return fails(error);
     auto e = std::make_shared<Entry>();
     if (program_.options.self_check) {
-        std::string wrong = plan->self_check(r, e->checked);
+        std::string wrong = plan->self_check(r, e->unchecked);
         if (!wrong.empty()) {
             PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "framejit: a compiled region of %U gave a wrong result and stays eager: %s",
                              r.root_code->co_qualname, wrong.c_str());
@@ -359,6 +363,7 @@ void Session::store(Recorder& r, ExitState exit, int line) {
     e->line_from = std::max(line_at(r.root_code, r.entry_unit), r.root_code->co_firstlineno);
     e->line_to = line;
     p.failures = 0;
+    p.eager_operators = 0;
     p.entries.insert(p.entries.begin(), std::move(e));
 }
 

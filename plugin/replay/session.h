@@ -67,6 +67,7 @@ private:
     double started_ms_ = 0;
     Session* outer_;
     Watcher* outer_watcher_;
+    long idle_before_;
 };
 
 extern thread_local Session* session;

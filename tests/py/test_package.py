@@ -228,8 +228,10 @@ def test_bad_environment_is_an_error_at_import(python, variable, value, said):
 
 
 def test_disabled_by_the_environment_changes_nothing(python):
-    code = "import framejit\ndef f(x): return x\nassert framejit.compile(f) is f and framejit.compile()(f) is f"
-    assert python(code, FRAMEJIT_DISABLE="1").returncode == 0
+    code = ("import framejit, torch\n@framejit.compile\ndef f(x): return x + 1\nassert f(1) == 2 and f.__wrapped__(1) == 2\n"
+            "m = torch.nn.ReLU()\nassert framejit.compile(m) is m and m(torch.ones(1)) == 1\nprint(framejit.report(m))")
+    result = python(code, FRAMEJIT_DISABLE="1")
+    assert result.returncode == 0 and "framejit is off" in result.stdout, result.stderr
 
 
 # ---- versions ----

@@ -69,10 +69,16 @@ def test_text_shows_each_part():
     (dict(breaks=[]), "no: there are none"),
     (dict(breaks=[dict(BREAK_ROW, count=1), dict(BREAK_ROW, line=30, count=9)]), "2 places, the most frequent: data at "),
     (dict(calls=dict(total=0, recorded=0, eager=0, compiled=0)), "nothing was called yet"),
-    (dict(regions=[dict(REGION_ROW, eager_ms=None, compiled_ms=None, break_even_calls=None, checked=None)]), " - "),
+    (dict(regions=[dict(REGION_ROW, unchecked="it draws random numbers", checked=False)]), "not compared with eager: it draws random numbers"),
 ])
 def test_other_answers(changes, said):
     assert said in str(Report([row(**changes)]))
+
+
+def test_columns_that_nobody_measured_are_left_out():
+    unknown = dict(REGION_ROW, eager_ms=None, compiled_ms=None, break_even_calls=None)
+    assert "eager ms" in str(Report([row()])) and "eager ms" not in str(Report([row(regions=[unknown])]))
+    assert "eager ms" in str(Report([row(regions=[unknown, REGION_ROW])]))
 
 
 def test_what_stays_eager_is_said_but_not_in_the_schema(tmp_path):
