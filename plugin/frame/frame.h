@@ -38,8 +38,9 @@ PyObject* exception_in_flight(PyThreadState*);  // exc_info's value (borrowed, m
 PyObject* proxied_mapping(PyObject*);           // of a mappingproxy, borrowed; null for anything else
 void init_lru_cache();                          // once, at import: runs Python code
 bool is_lru_cache(PyObject*);                   // a functools.lru_cache wrapper written in C
-// What it keeps for a key (one exact str or int, or a tuple of positional arguments), borrowed, or null. It is not called, and its counters
-// and order stay.
+// The key of a call of an untyped cache, new, or null without an error; keywords: names of the last arguments, or null.
+PyObject* lru_key(PyObject* const* args, Py_ssize_t total, PyObject* keywords);
+// What it keeps for a key, borrowed, or null. It is not called, and its counters and order stay.
 PyObject* lru_cached(PyObject* wrapper, PyObject* key, Py_hash_t hash);
 size_t c_stack_left();  // bytes; under the hook every Python call uses the C stack
 

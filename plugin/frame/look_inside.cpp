@@ -8,7 +8,8 @@ namespace {
 
 struct Places {
     PyTypeObject *wrapper = nullptr, *link = nullptr;
-    int cache = 0, result = 0;  // offsets in words
+    int cache = 0, result = 0;          // offsets in words
+    PyObject* keyword_mark = nullptr;  // stands in keys between positional and keyword arguments
 };
 
 // The first word of an object behind its header that equals `wanted`; 0: none.
@@ -24,6 +25,20 @@ int find_dict(PyObject* o, void* found) {
     *static_cast<PyObject**>(found) = o;
     return 1;
 }
+// All wrappers share it: the first word of the only key of a cache that was called with a keyword alone.
+PyObject* keyword_mark(PyObject* functools) {
+    PyRef decorator = PyRef::steal(PyObject_CallMethod(functools, "lru_cache", "i", 2));
+    PyRef wrapper = PyRef::steal(decorator ? PyObject_CallOneArg(decorator.get(), reinterpret_cast<PyObject*>(&PyDict_Type)) : nullptr);
+    PyRef names = PyRef::steal(Py_BuildValue("{s:i}", "x", 1));
+    PyRef none = PyRef::steal(PyTuple_New(0));
+    PyRef result = PyRef::steal(wrapper && names && none ? PyObject_Call(wrapper.get(), none.get(), names.get()) : nullptr);
+    PyObject *cache = nullptr, *key = nullptr;
+    Py_ssize_t at = 0;
+    if (!result) return nullptr;
+    Py_TYPE(wrapper.get())->tp_traverse(wrapper.get(), find_dict, &cache);
+    if (!cache || !PyDict_Next(cache, &at, &key, nullptr) || !PyTuple_CheckExact(key) || PyTuple_GET_SIZE(key) != 3) return nullptr;
+    return Py_NewRef(PyTuple_GET_ITEM(key, 0));
+}
 Places probe() {
     Places p;
     PyRef functools = PyRef::steal(PyImport_ImportModule("functools"));
@@ -36,6 +51,8 @@ Places probe() {
     Py_TYPE(wrapper.get())->tp_traverse(wrapper.get(), find_dict, &cache);
     PyObject* link = cache ? PyDict_GetItemWithError(cache, text.get()) : nullptr;
     if (!link) return PyErr_Clear(), p;
+    p.keyword_mark = keyword_mark(functools.get());
+    if (!p.keyword_mark) PyErr_Clear();
     p.cache = word_of(wrapper.get(), cache);
     p.result = word_of(link, result.get());
     p.link = Py_TYPE(link);
@@ -49,6 +66,21 @@ Places places;
 void init_lru_cache() { places = probe(); }
 
 bool is_lru_cache(PyObject* o) { return places.wrapper && Py_IS_TYPE(o, places.wrapper); }
+
+PyObject* lru_key(PyObject* const* args, Py_ssize_t total, PyObject* keywords) {
+    const Py_ssize_t named = keywords ? PyTuple_GET_SIZE(keywords) : 0, positional = total - named;
+    if (total == 1 && !named && (PyUnicode_CheckExact(args[0]) || PyLong_CheckExact(args[0]))) return Py_NewRef(args[0]);
+    if (named && !places.keyword_mark) return nullptr;
+    PyObject* key = PyTuple_New(positional + (named ? 1 + 2 * named : 0));
+    if (!key) return PyErr_Clear(), nullptr;
+    for (Py_ssize_t i = 0; i < positional; ++i) PyTuple_SET_ITEM(key, i, Py_NewRef(args[i]));
+    if (named) PyTuple_SET_ITEM(key, positional, Py_NewRef(places.keyword_mark));
+    for (Py_ssize_t i = 0; i < named; ++i) {
+        PyTuple_SET_ITEM(key, positional + 1 + 2 * i, Py_NewRef(PyTuple_GET_ITEM(keywords, i)));
+        PyTuple_SET_ITEM(key, positional + 2 + 2 * i, Py_NewRef(args[positional + i]));
+    }
+    return key;
+}
 
 PyObject* lru_cached(PyObject* wrapper, PyObject* key, Py_hash_t hash) {
     if (!is_lru_cache(wrapper)) return nullptr;

@@ -177,15 +177,22 @@ struct CallPolicy {
             r.set_attribute(args[0], shadows[0], interned(args[1]).get(), args[2], shadows[2]);
         return Internal;
     }
+    // Torch reads index tensors here without an operator.
+    int split_at() {
+        if (total > 1 && is_tensor(args[1]) && !r.guard_data(args[1])) r.note_break(break_data, nullptr, fn);
+        return open();
+    }
     int delete_attribute() {
+        for (int i = 1; i < total; ++i) r.use(args[i], shadows[i]);
         if (total == 2 && shadows[0] > 0)
             r.event(EventKind::DelAttr, args[0], shadows[0], interned(args[1]).get(), Internal, nullptr, Internal);
         return Internal;
     }
     int identity() {
-        if (shadows[0] > 0 && !immutable(args[0]))
-            r.guard(is_tensor(args[0]) ? GuardKind::Type : GuardKind::Identity, shadows[0],
-                    is_tensor(args[0]) ? (PyObject*)Py_TYPE(args[0]) : args[0]);
+        if (shadows[0] > 0 && is_tensor(args[0]))
+            r.note_break(break_impure_call, nullptr, fn);  // no guard may hold a tensor
+        else if (shadows[0] > 0 && !immutable(args[0]))
+            r.guard(GuardKind::Identity, shadows[0], args[0]);
         return Internal;
     }
     int absolute() {
@@ -193,13 +200,13 @@ struct CallPolicy {
         return s != Recorder::kOpen ? s : open();
     }
     int dict_get() {
-        if (total < 2 || !PyDict_Check(args[0])) return open();
+        if (total < 2 || !PyDict_Check(args[0]) || !plain_key(args[1])) return open();
         if (total > 2) r.use(args[2], shadows[2]);
         int s = r.item(args[0], shadows[0], args[1], shadows[1]);
         return PyDict_GetItemWithError(args[0], args[1]) ? s : int(Recorder::kOpen);
     }
     int dict_setdefault() {
-        if (total < 2 || shadows[0] <= 0) return open();
+        if (total < 2 || shadows[0] <= 0 || !plain_key(args[1])) return open();
         if (PyDict_GetItemWithError(args[0], args[1])) return r.item(args[0], shadows[0], args[1], shadows[1]);
         r.item(args[0], shadows[0], args[1], shadows[1]);
         r.set_item(args[0], shadows[0], args[1], total > 2 ? args[2] : Py_None, total > 2 ? shadows[2] : int(Internal));
@@ -210,6 +217,7 @@ struct CallPolicy {
         if (shadows[0] == Unknown) r.hole(args[0]);
         if (shadows[0] > 0) {
             r.mutating(args[0], shadows[0], true);
+            r.stored(shadows[0], args[1], shadows[1]);
             r.call_event(fn, Internal, args, shadows, total, nullptr);
         } else if (immutable(args[1]))
             r.use_value(args[1], shadows[1]);
@@ -226,6 +234,15 @@ struct CallPolicy {
         if (!value) r.guard(GuardKind::Missing, s);
         Py_XDECREF(value);
         return value ? s : int(Recorder::kOpen);
+    }
+    // np.sqrt(width): arithmetic on plain numbers gives a new number. Arrays may be anybody's memory.
+    int numpy_function() {
+        for (int i = 0; i < total; ++i)
+            if (!number(args[i]) && !PyFloat_Check(args[i])) {
+                r.note_break(break_unknown_call, nullptr, fn);
+                return open();
+            }
+        return open();
     }
     // set and reset: what is read back is what was written. A token that outlives the region cannot be rebuilt, and fails it.
     int context_set() {
@@ -253,6 +270,9 @@ int (CallPolicy::* special_of(const std::string& name))() {
         {"builtins.delattr", &CallPolicy::delete_attribute},
         {"builtins.id", &CallPolicy::identity},
         {"builtins.abs", &CallPolicy::absolute},
+        {"torch._C.TensorBase.tensor_split", &CallPolicy::split_at},
+        {"torch.tensor_split", &CallPolicy::split_at},
+        {"object of numpy.ufunc", &CallPolicy::numpy_function},
         {"dict.get", &CallPolicy::dict_get},
         {"dict.setdefault", &CallPolicy::dict_setdefault},
         {"list.append", &CallPolicy::append},
@@ -272,6 +292,7 @@ void Recorder::base_setitem(PyObject* self, int shadow, PyObject** key_value, co
     use_type(self, shadow);
     use(key_value[0], shadows[0]);
     added(self, shadow, key_value[0]);
+    stored(shadow, key_value[1], shadows[1]);
     PyObject* args[3] = {self, key_value[0], key_value[1]};
     int all[3] = {shadow, shadows[0], shadows[1]};
     call_event(descr.get(), Internal, args, all, 3, nullptr);
@@ -296,15 +317,13 @@ int Recorder::kept_result(PyObject* fn, int fn_shadow, PyObject** args, const in
         if (gone) guard(GuardKind::Missing, source);
         return gone ? int(Internal) : source;
     }
-    if (!is_lru_cache(fn) || kw) return kOpen;
-    bool alone = total == 1 && (PyUnicode_CheckExact(args[0]) || PyLong_CheckExact(args[0]));
-    PyRef key = alone ? PyRef::share(args[0]) : PyRef::steal(PyTuple_New(total));
+    if (!is_lru_cache(fn)) return kOpen;
     for (int i = 0; i < total; ++i) {
         if (shadows[i] == Unknown || is_tensor(args[i])) return kOpen;
         if (shadows[i] <= 0 && !(immutable(args[i]) || plain_c_value(args[i]) || constant_tuple(args[i]))) return kOpen;
-        if (!alone) PyTuple_SET_ITEM(key.get(), i, Py_NewRef(args[i]));
     }
-    Py_hash_t hash = PyObject_Hash(key.get());
+    PyRef key = PyRef::steal(lru_key(args, total, kw));
+    Py_hash_t hash = key ? PyObject_Hash(key.get()) : -1;
     if (hash == -1) PyErr_Clear();
     if (hash == -1) return kOpen;
     for (int i = 0; i < total; ++i)
@@ -366,7 +385,11 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
     bool heap_type = PyType_Check(fn) && PyType_HasFeature((PyTypeObject*)fn, Py_TPFLAGS_HEAPTYPE);
     if (heap_type && policy == Policy::UNKNOWN) policy = Policy::PROTOCOL;  // __new__ and __init__ are frames, or C that makes a new object
     if (PyType_Check(fn)) constructing_ = fn;
-    if (PyObject* context = context_class(fn)) constructing_ = context;
+    if (PyObject* context = context_class(fn)) {
+        constructing_ = context;
+        for (int i = 0; i < total && grad_enabled(); ++i)
+            if (is_tensor(args[i]) && view_of(args[i]).requires_grad) fail("gradients: a torch.autograd.Function is applied");
+    }
     if (int s = slot_wrapper(fn, args, shadows, total); s != kOpen - 100) return s;
     if (fn == (PyObject*)&PyType_Type && total == 1) {
         if (shadows[0] > 0 && is_tensor(args[0]))
@@ -382,8 +405,9 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
     case Policy::MUTATE:
         if (total && shadows[0] > 0) {
             mutating(args[0], shadows[0], false);
+            read_stored(shadows[0]);  // its result may be what was put in before
             for (int i = 1; i < total; ++i)
-                if (!immutable(args[i]) && !is_tensor(args[i])) use(args[i], shadows[i]);
+                if (!is_tensor(args[i])) use(args[i], shadows[i]);
             call_event(fn, Internal, args, shadows, total, kw);
             return kOpen;
         }
@@ -489,6 +513,10 @@ int Recorder::call(Shadow& sh, PyObject* fn, int fn_shadow, PyObject** args, con
         for (int i = 0; i < total; ++i) pending_.args.emplace_back(args[i], shadows[i]);
         return kOpen;
     }
+    if (fn_shadow > 0 && !strcmp(Py_TYPE(fn)->tp_name, "functools.partial"))
+        for (const char* part : {"func", "args", "keywords"})
+            if (PyRef value = PyRef::steal(PyObject_GetAttrString(fn, part)), name = interned(PyRef::steal(PyUnicode_FromString(part)).get()); value)
+                use(value.get(), known_source(sources.child(SourceKind::Attr, fn_shadow, name.get()), value.get()));
     if (int kept = kept_result(fn, fn_shadow, args, shadows, total, kw); kept != kOpen) return kept;
     // A method of a builtin type that is already bound (super().get, d.get kept in a variable): as if self were an argument.
     if (PyCFunction_Check(fn)) {

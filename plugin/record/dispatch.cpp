@@ -67,7 +67,7 @@ PyRef Recorder::with_placeholders(PyObject* o, std::vector<int>& rows) {
                 bool alias =
                     storage_owner_[row.storage] != i;  // made without an operator from a tensor that is known (.data, Parameter(x))
                 if (!alias && (row.spec.sizes.empty() || lifting_))
-                    row.constant = PyRef::share(o);
+                    row.constant = PyRef::steal(PyObject_CallMethod(o, "clone", nullptr));  // as it is now: the region may write to it
                 else if (!alias)
                     note_break(break_unknown_tensor, o);
             }
@@ -202,6 +202,7 @@ bool Recorder::guard_data(PyObject* t) {
         if (!seen.insert(work[i]).second) continue;
         if (r.source > 0) {
             if (is_float(r.spec.dtype)) return false;
+            if (PyObject* input = PyWeakref_GET_OBJECT(r.weak.get()); input != Py_None) guard_tensor(input, r.source);
             continue;
         }
         if (r.op < 0) {
@@ -215,7 +216,8 @@ bool Recorder::guard_data(PyObject* t) {
     for (const OpRow& op : ops)  // a later write into what the value came from would have to be replayed too
         if (op.schema->mutates)
             for (int a : op.tensors)
-                if (seen.count(a)) return false;
+                for (int used : seen)
+                    if (tensors[a].storage == tensors[used].storage) return false;
     DataGuard g;
     g.row = row;
     g.code = now ? code_of(now) : nullptr;

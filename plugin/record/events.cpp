@@ -58,7 +58,13 @@ void Recorder::set_attribute(PyObject* o, int shadow, PyObject* name, PyObject* 
         use_type(o, shadow);
         type_lookup(Py_TYPE(o), name, in_type);
     }
-    if (in_type && Py_IS_TYPE(in_type, &PyProperty_Type)) return;
+    if (in_type && Py_IS_TYPE(in_type, &PyProperty_Type)) {
+        PyRef setter = PyRef::steal(PyObject_GetAttrString(in_type, "fset"));
+        PyObject* args[2] = {o, value};
+        int shadows[2] = {shadow, value_shadow};
+        if (setter && PyFunction_Check(setter.get()) && value) expect_frame(setter.get(), args, shadows, 2);
+        return PyErr_Clear();
+    }
     bool slot = in_type && Py_TYPE(in_type)->tp_descr_set;
     if (slot && !Py_IS_TYPE(in_type, &PyMemberDescr_Type)) return note_break(break_opaque_object, o);  // a C setter may do anything
     event(EventKind::SetAttr, o, shadow, name, Internal, value, value_shadow);
@@ -68,6 +74,7 @@ void Recorder::set_attribute(PyObject* o, int shadow, PyObject* name, PyObject* 
     wrote(where, name, value && immutable(value) ? value_shadow : int(Internal));
 }
 void Recorder::set_item(PyObject* o, int shadow, PyObject* key, PyObject* value, int value_shadow) {
+    stored(shadow, value, value_shadow);
     use_type(o, shadow);
     if (!PyDict_Check(o) && !PyList_Check(o)) {
         if (!(Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE)) return note_break(break_opaque_object, o);

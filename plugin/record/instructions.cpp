@@ -139,6 +139,7 @@ struct Instructions {
     // A container from outside takes the top of the stack: by `+=` and `|=`, or because a break fell into its display or comprehension.
     void change(const char* method, int depth, bool append_only) {
         r.mutating(sp[-depth], s[-depth], append_only);
+        r.stored(s[-depth], sp[-1], s[-1]);
         PyRef descr = PyRef::steal(PyObject_GetAttrString((PyObject*)Py_TYPE(sp[-depth]), method));
         PyObject* args[2] = {sp[-depth], sp[-1]};
         int shadows[2] = {s[-depth], s[-1]};
@@ -168,6 +169,7 @@ struct Instructions {
     void contains() {
         r.use(sp[-2], s[-2]);
         if (s[-1] > 0 && PyDict_Check(sp[-1])) {
+            if (!plain_key(sp[-2])) return r.hole(sp[-2]);
             r.use_type(sp[-1], s[-1]);
             if (r.written(s[-1], sp[-2])) return;
             int item = r.sources.child(SourceKind::Item, s[-1], sp[-2]);
@@ -260,8 +262,8 @@ void Instructions::run() {
     case Op::LoadFast: sh.result = sh.s[in.arg]; break;
     case Op::StoreFast: sh.s[in.arg] = s[-1]; break;
     case Op::LoadGlobal: sh.result = r.global(globals_of(f), builtins_of(f), name_at(f, in.arg >> 1)); break;
-    case Op::LoadName:
-    case Op::LoadClassderef: break;
+    case Op::LoadName: break;
+    case Op::LoadClassderef:
     case Op::LoadDeref: load_deref(); break;
     case Op::StoreDeref:
     case Op::DeleteDeref: store_deref(); break;
@@ -370,6 +372,9 @@ void Instructions::run() {
             leave_slots(2);
         }
         break;
+    case Op::Precall:
+        if (!sp[-(in.arg + 2)] && PyMethod_Check(sp[-(in.arg + 1)])) sh.self = s[-(in.arg + 1)];
+        break;
     case Op::KwNames: r.kwnames_ = PyTuple_GET_ITEM(code_of(f)->co_consts, in.arg); break;
     case Op::Call: call(); break;
     case Op::CallFunctionEx: call_ex(); break;
@@ -416,8 +421,11 @@ void Recorder::after(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
         if (in.arg & 1) s[-2] = Internal;
         break;
     case Op::LoadDeref: s[-1] = settle(sh.result); break;
-    case Op::LoadName:
-    case Op::LoadClassderef: s[-1] = lookup(top, true); break;
+    case Op::LoadName: s[-1] = lookup(top, true); break;
+    case Op::LoadClassderef:
+        s[-1] = settle(sh.result);
+        if (s[-1] > 0) use(top, s[-1]);  // the class body's own names come first: a value of theirs then fails the guard
+        break;
     case Op::MakeCell:
         make_internal(slots[in.arg]);
         cell_shadow_.put(slots[in.arg],
@@ -436,8 +444,15 @@ void Recorder::after(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
         s[-1] = sp[-2] ? sh.self : settle(sh.result);
         break;
     case Op::Precall:
-        if (sp[-(in.arg + 2)] && s[-(in.arg + 1)] == Internal) s[-(in.arg + 1)] = lookup(sp[-(in.arg + 1)], false);
-        if (sp[-(in.arg + 2)] && is_lru_cache(sp[-(in.arg + 2)])) s[-(in.arg + 2)] = lookup(sp[-(in.arg + 2)], false);
+        if (int *fn = s - (in.arg + 2), *self = s - (in.arg + 1); sp[-(in.arg + 2)]) {
+            PyObject *function = sp[-(in.arg + 2)], *object = sp[-(in.arg + 1)];
+            if (sh.self > 0) {  // a bound method was taken apart
+                *fn = known_source(sources.child(SourceKind::MethodFunc, sh.self), function);
+                *self = known_source(sources.child(SourceKind::MethodSelf, sh.self), object);
+            }
+            if (*self == Internal) *self = lookup(object, false);
+            if (is_lru_cache(function)) *fn = lookup(function, false);
+        }
         break;
     case Op::Call:
     case Op::CallFunctionEx:

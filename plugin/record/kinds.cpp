@@ -8,7 +8,7 @@ namespace framejit {
 bool immutable(PyObject* o) {
     PyTypeObject* t = Py_TYPE(o);
     return o == Py_None || t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type || t == &PyUnicode_Type || t == &PyBytes_Type ||
-           t == &PyEllipsis_Type || t == &PyComplex_Type || t == &PySlice_Type || o == Py_NotImplemented;
+           t == &PyEllipsis_Type || t == &PyComplex_Type || t == &PySlice_Type || t == &PyRange_Type || o == Py_NotImplemented;
 }
 bool plain_c_value(PyObject* o) {
     const char* n = Py_TYPE(o)->tp_name;
@@ -23,14 +23,33 @@ static bool torch_operator(PyObject* o) {
     return n[0] == 'O' ? !strcmp(n, "OpOverload") || !strcmp(n, "OpOverloadPacket")
                        : n[0] == '_' && (!strcmp(n, "_OpNamespace") || !strcmp(n, "_Ops"));
 }
+static bool numpy_function(PyObject* o) { return !strcmp(Py_TYPE(o)->tp_name, "numpy.ufunc"); }
 bool code_like(PyObject* o) {
-    return PyType_Check(o) || PyFunction_Check(o) || PyCFunction_Check(o) || PyModule_Check(o) || PyCode_Check(o) ||
+    return PyType_Check(o) || numpy_function(o) || PyFunction_Check(o) || PyCFunction_Check(o) || PyModule_Check(o) || PyCode_Check(o) ||
            Py_IS_TYPE(o, &PyMethodDescr_Type) || Py_IS_TYPE(o, &PyWrapperDescr_Type) || Py_IS_TYPE(o, &PyGetSetDescr_Type) ||
            Py_IS_TYPE(o, &PyProperty_Type) || Py_IS_TYPE(o, &PyClassMethodDescr_Type) || Py_IS_TYPE(o, &PyMemberDescr_Type) ||
            Py_IS_TYPE(o, &PyStaticMethod_Type) || Py_IS_TYPE(o, &PyClassMethod_Type) || torch_operator(o);
 }
 bool container(PyObject* o) { return PyDict_Check(o) || PyList_Check(o) || PyTuple_Check(o) || PyAnySet_Check(o); }
 bool number(PyObject* o) { return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o); }
+
+bool plain_key(PyObject* k) {
+    return PyUnicode_CheckExact(k) || PyLong_CheckExact(k) || PyBool_Check(k) || PyFloat_CheckExact(k) || k == Py_None ||
+           PyBytes_CheckExact(k) || PyType_Check(k) || PyFunction_Check(k);
+}
+bool derived_value(PyObject* o) {
+    return !immutable(o) && (PyUnicode_Check(o) || PyLong_Check(o) || PyFloat_Check(o) || PyBytes_Check(o)) && strncmp(Py_TYPE(o)->tp_name, "numpy.", 6);
+}
+// A C object whose contents nothing here can guard: it has a length or a value that only its own C code knows.
+bool opaque_value(PyObject* o) {
+    if (container(o) || immutable(o) || plain_c_value(o) || proxied_mapping(o)) return false;
+    PyTypeObject* t = Py_TYPE(o);
+    if (!strncmp(t->tp_name, "numpy.", 6)) return !numpy_function(o);
+    if (derived_value(o)) return false;
+    static PyObject* const length = PyUnicode_InternFromString("__len__");
+    PyObject* found = _PyType_Lookup(t, length);
+    return found && Py_IS_TYPE(found, &PyWrapperDescr_Type);
+}
 
 bool generic_getattribute(PyTypeObject* t) {
     if (t->tp_getattro == PyObject_GenericGetAttr) return true;

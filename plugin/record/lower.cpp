@@ -58,6 +58,8 @@ struct StorageState {
     Ref base = nullptr;      // Memory: input or result node (logical shape); Value: the value in memory order
     Shape sizes, strides;    // of the tensor that owns it
     int64_t offset = 0;      // its storage offset
+    int owner = -1;          // the tensor whose layout this is
+    int torch_dtype = -1;    // of its elements
     std::vector<int> order;  // memory order of the owner's dimensions
     int input = -1;          // Memory of which input
     int version = 0;
@@ -127,6 +129,8 @@ private:
         s.sizes = spec.sizes;
         s.strides = spec.strides;
         s.offset = spec.offset;
+        s.owner = t;
+        s.torch_dtype = spec.torch_dtype;
         s.input = int(out_.inputs.size());
         out_.inputs.push_back(t);
         s.base = out_.graph.input(spec.dtype, spec.sizes, spec.strides);
@@ -150,19 +154,21 @@ private:
     void own(int t, Ref value) {
         StorageState& s = storage_of(t);
         const TensorSpec& spec = row(t).spec;
-        s = StorageState{StorageState::Value, value, spec.sizes, spec.strides, spec.offset};
+        s = StorageState{StorageState::Value, value, spec.sizes, spec.strides, spec.offset, t, spec.torch_dtype};
         bool dense;
         s.order = memory_order(spec.sizes, spec.strides, dense);
         if (!dense && numel(spec.sizes) > 0) return fail("a result with gaps in memory: " + std::string(name_of(spec.dtype)));
-        if (!identity(s.order)) s.base = transpose(value, s.order);
-        if (value->op == &op_input || value->op == &op_result) {  // a clone: the same value in other memory
-            s.padded = true;
-            Attrs shape;
-            shape.i = s.base->shape;
-            shape.i.push_back(1);
-            s.base = out_.graph.op("view", {s.base}, shape);
-        }
+        set_base(s, value);
         values_[t] = {value, s.version};
+    }
+    void set_base(StorageState& s, Ref value) {
+        s.base = identity(s.order) ? value : transpose(value, s.order);
+        s.padded = value->op == &op_input || value->op == &op_result;  // a copy: the same value in other memory
+        if (!s.padded) return;
+        Attrs shape;
+        shape.i = s.base->shape;
+        shape.i.push_back(1);
+        s.base = out_.graph.op("view", {s.base}, shape);
     }
     Ref transpose(Ref v, const std::vector<int>& order) {
         Attrs at;
@@ -184,16 +190,17 @@ private:
         return transpose(base, inverse);
     }
     bool covers(const TensorSpec& spec, const StorageState& s) const {
-        return spec.offset == s.offset && spec.sizes == s.sizes && spec.strides == s.strides;
+        return spec.torch_dtype == s.torch_dtype && spec.offset == s.offset && spec.sizes == s.sizes && spec.strides == s.strides;
     }
 
     Ref value_of(int t) {
         const TensorRow& tr = row(t);
         if (tr.op < 0 && values_[t].version < 0) {
             StorageState& s = storage_of(t);
-            if (s.kind == StorageState::Unset)
+            if (s.kind == StorageState::Unset) {
                 open_input(t);
-            else if (tr.source > 0 || tr.constant)
+                if (tr.constant) own(t, Ref(values_[t].value));  // torch.tensor([1.]) is a new tensor in every call
+            } else if (tr.source > 0 || tr.constant)
                 open_alias(t);
         }
         StorageState& s = storage_of(t);
@@ -201,6 +208,10 @@ private:
         if (std::find(aliases_.begin(), aliases_.end(), t) != aliases_.end()) {
             fail("two inputs share memory that the region writes to");
             return values_[t].value;
+        }
+        if (s.kind != StorageState::Unset && s.torch_dtype != tr.spec.torch_dtype) {
+            fail("a view of another dtype of memory that the region holds");
+            return nullptr;
         }
         Ref v = nullptr;
         if (covers(tr.spec, s))
@@ -340,6 +351,13 @@ private:
         if (refs->size() != meta.size()) return std::nullopt;
         return refs;
     }
+    // The result that looks at an argument's memory with another dtype, or -1.
+    int other_dtype(const OpRow& op) const {
+        for (int t : op.results)
+            for (int a : op.tensors)
+                if (t >= 0 && row(a).storage == row(t).storage && row(a).spec.torch_dtype != row(t).spec.torch_dtype) return t;
+        return -1;
+    }
     bool aliases_argument(const OpRow& op) const {
         for (int t : op.results)
             if (t >= 0)
@@ -383,6 +401,11 @@ private:
         if (schema.random) ++out_.random;
         std::vector<int> writes = written_arguments(op);
         if (!writes.empty()) return lower_mutation(op, writes);
+        if (int t = other_dtype(op); t >= 0) {  // view_as_real: torch's own view of memory that nobody may write to from now on
+            lower_extern(op, -1);
+            aliases_.push_back(t);
+            return;
+        }
         if (schema.view || aliases_argument(op)) {
             for (int t : op.tensors) value_of(t);
             if (!out_.failure.empty()) return;
@@ -437,8 +460,7 @@ private:
             s.kind =
                 StorageState::Value;  // until the end; then it goes back into the memory of input `s.input` (or of the extern's result)
         }
-        s.base = identity(s.order) ? value : transpose(value, s.order);
-        s.padded = false;
+        set_base(s, value);
         values_[t] = {value, s.version};
     }
 
@@ -455,6 +477,8 @@ private:
                 if (at == op.tensors.end()) return fail("an operator writes something that is no argument");
                 if (at != op.tensors.begin()) return fail(op.schema->name + " writes an argument that is not its first");
             }
+            for (size_t i = 1; i < op.tensors.size(); ++i)
+                if (row(op.tensors[i]).storage == row(target).storage) return fail(op.schema->name + " reads memory that it writes");
             call.mutates = true;
         }
         for (int t : op.tensors) {
@@ -500,7 +524,7 @@ private:
             values_[t] = {result, s.version};
             return;
         }
-        s = StorageState{StorageState::Memory, result, spec.sizes, spec.strides, spec.offset};
+        s = StorageState{StorageState::Memory, result, spec.sizes, spec.strides, spec.offset, t, spec.torch_dtype};
         values_[t] = {result, 0};
     }
     void written_by_extern(int t, Ref base) {
@@ -516,7 +540,7 @@ private:
             return {values_[t].value, Window{row(t).spec.sizes, row(t).spec.strides, 0}};
         StorageState& s = storage_of(t);
         const TensorSpec& spec = row(t).spec;
-        if (spec.offset < s.offset) return {nullptr, {}};
+        if (spec.offset < s.offset || spec.torch_dtype != s.torch_dtype) return {nullptr, {}};
         return {s.base, Window{spec.sizes, spec.strides, spec.offset - s.offset}};
     }
 
@@ -541,8 +565,13 @@ private:
         const TensorSpec& spec = row(t).spec;
         out.torch_dtype = spec.torch_dtype;
         out.window = {spec.sizes, spec.strides, spec.offset - s.offset};
-        out.whole = covers(spec, s);
-        if (int alias = input_of(t); alias >= 0) {
+        out.whole = t == s.owner;
+        PyObject* now = PyWeakref_GET_OBJECT(row(t).weak.get());
+        if (row(t).op >= 0 && s.input < 0 && (spec.requires_grad || (now != Py_None && view_of(now).requires_grad)))
+            fail("a new tensor that requires grad");
+        out.detached = s.input >= 0 && !spec.requires_grad && row(out_.inputs[s.input]).spec.requires_grad;
+        if (spec.torch_dtype != s.torch_dtype) fail("a result that is a view of another dtype");
+        if (int alias = row(t).constant ? -1 : input_of(t); alias >= 0) {
             out.kind = CapturedTensor::Input;
             out.index = alias;
             out.whole = true;

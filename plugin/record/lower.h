@@ -15,7 +15,7 @@ struct CapturedTensor {  // how the caller gets a tensor of the log after the gr
     Window window;       // on that memory, from its first element
     bool whole = false;  // the window is all of the memory: the tensor itself
     int torch_dtype = -1;
-    bool requires_grad = false;
+    bool detached = false;  // of an input that requires grad, without it
 };
 struct CapturedGraph {
     Graph graph;

@@ -10,11 +10,6 @@ uint64_t mix(uint64_t a, uint64_t b, uint64_t c) {
     h = (h ^ (h >> 29)) * 0xBF58476D1CE4E5B9ull + c;
     return (h ^ (h >> 32)) * 0x94D049BB133111EBull;
 }
-// A dict key whose hash and comparison run no Python code.
-bool plain_key(PyObject* k) {
-    return PyUnicode_CheckExact(k) || PyLong_CheckExact(k) || PyBool_Check(k) || PyFloat_CheckExact(k) || k == Py_None ||
-           PyBytes_CheckExact(k) || PyType_Check(k) || PyFunction_Check(k);
-}
 }  // namespace
 
 bool Recorder::guard(GuardKind kind, int source, PyObject* expected, int64_t n) {
@@ -170,8 +165,18 @@ void Recorder::keys(PyObject* d, int shadow) {
     PyRef all = PyRef::steal(PyList_AsTuple(names.get()));
     guard(GuardKind::Keys, shadow, all.get());
 }
+// An immutable value from outside went into a container from outside. Its value matters only if the container is read in this region.
+void Recorder::stored(int into, PyObject* v, int shadow) {
+    if (into > 0 && v && shadow > 0 && immutable(v)) stored_[into].emplace_back(PyRef::share(v), shadow);
+}
+void Recorder::read_stored(int container) {
+    auto it = stored_.find(container);
+    if (it == stored_.end()) return;
+    for (auto& [value, shadow] : std::exchange(it->second, {})) use_value(value.get(), shadow);
+}
 // C code or a loop may look at all of it: guard what it holds and enter the elements, so that identity finds them whatever the code does.
 void Recorder::contents(PyObject* v, int shadow) {
+    if (shadow > 0) read_stored(shadow);
     if (shadow <= 0 || mutated_.count(shadow)) return;
     guard(GuardKind::Type, shadow, (PyObject*)Py_TYPE(v));
     if (PyDict_Check(v)) {
@@ -220,8 +225,10 @@ void Recorder::use(PyObject* v, int shadow) {
         contents(v, shadow);
     else if (PyFunction_Check(v))
         guard_function(v, shadow);
-    else if (code_like(v))
+    else if (code_like(v) || derived_value(v))
         guard(GuardKind::Identity, shadow, v);
+    else if (opaque_value(v))
+        note_break(foreign(shadow) ? break_foreign : break_opaque_object, v);
     else {
         guard(GuardKind::Type, shadow, (PyObject*)Py_TYPE(v));
         if (PyObject* mapping = proxied_mapping(v))
@@ -284,6 +291,23 @@ int Recorder::dict_attribute(uint64_t key, PyObject* d, int shadow, PyObject* na
     guard(GuardKind::Missing, source);
     return absent;
 }
+// What the guard on a tensor or the operators say needs no source; what Python keeps on it, and what autograd notes, does.
+int Recorder::tensor_attribute(PyObject* o, int shadow, PyObject* name, PyObject* in_type) {
+    if (shadow <= 0) return kOpen;
+    guard_tensor(o, shadow);
+    if (in_type && Py_TYPE(in_type)->tp_descr_set) {
+        for (const char* noted : {"grad", "_grad", "grad_fn", "is_leaf", "_version", "output_nr", "retains_grad", "name"})
+            if (!PyUnicode_CompareWithASCIIString(name, noted))
+                return Py_IS_TYPE(in_type, &PyGetSetDescr_Type) ? sources.child(SourceKind::Attr, shadow, name) : int(kOpen);
+        return kOpen;
+    }
+    PyObject* d = dict_of(o);
+    if (!d || (in_type && Py_TYPE(in_type)->tp_descr_get && !PyDict_GetItemWithError(d, name))) return kOpen;
+    int source = sources.child(SourceKind::Item, sources.child(SourceKind::Dict, shadow), name);
+    if (PyDict_GetItemWithError(d, name)) return source;
+    guard(GuardKind::Missing, source);
+    return kOpen;
+}
 // The shadow of o.name; kOpen when only the result can tell.
 int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
     static PyObject* dunder_dict = PyUnicode_InternFromString("__dict__");
@@ -302,10 +326,7 @@ int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
         hole(o);
         return kOpen;
     }
-    if (is_tensor(o)) {
-        if (shadow > 0) guard_tensor(o, shadow);
-        return kOpen;
-    }
+    if (is_tensor(o)) return tensor_attribute(o, shadow, name, in_type);
     bool heap = Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE;
     int in_class = heap ? type_lookup(Py_TYPE(o), name, in_type) : int(Internal);
     if (shadow == Internal) {
@@ -322,6 +343,7 @@ int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
     if (in_type && Py_TYPE(in_type)->tp_descr_set) {  // property, slot or C getter: decided by the class
         if (Py_IS_TYPE(in_type, &PyProperty_Type) || PyFunction_Check(in_type) || (Py_TYPE(in_type)->tp_flags & Py_TPFLAGS_HEAPTYPE))
             return kOpen;
+        if (written(shadow, name)) return kWritten;
         return sources.child(SourceKind::Attr, shadow, name);
     }
     bool value_of_class = in_type && !Py_TYPE(in_type)->tp_descr_get && in_class > 0;
@@ -376,12 +398,16 @@ int Recorder::item(PyObject* o, int shadow, PyObject* key, int key_shadow) {
         if (i < 0) i += n;
         if (i < 0 || i >= n) return kOpen;
         auto grown = grown_.find(shadow);
-        if (mutated_.count(shadow) || (grown != grown_.end() && i >= grown->second)) return kWritten;
         PyRef position = PyRef::steal(PyLong_FromSsize_t(i));
-        if (written(shadow, position.get())) return kWritten;
+        if (!mutated_.count(shadow) && written(shadow, position.get())) return kWritten;
+        if (mutated_.count(shadow) || (grown != grown_.end() && i >= grown->second)) {
+            read_stored(shadow);
+            return kOpen;
+        }
         return sources.child(SourceKind::Item, shadow, nullptr, int(i));
     }
     if (container(o)) contents(o, shadow);  // slices
+    if (opaque_value(o)) note_break(foreign(shadow) ? break_foreign : break_opaque_object, o);
     return kOpen;
 }
 

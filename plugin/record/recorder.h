@@ -135,11 +135,14 @@ private:
         if (shadow > 0) guard(GuardKind::Value, shadow, value);
     }
     void contents(PyObject* value, int shadow);
+    void stored(int into, PyObject* value, int shadow);
+    void read_stored(int container);
     void length(PyObject* value, int shadow);
     void keys(PyObject* dict, int shadow);
     int type_lookup(PyTypeObject*, PyObject* name, PyObject* found);
     int guard_look_up(PyTypeObject*, PyObject* name, PyObject* found);
     int attribute(PyObject* o, int shadow, PyObject* name, bool generic = false);
+    int tensor_attribute(PyObject* o, int shadow, PyObject* name, PyObject* in_type);
     int known_attribute(uint64_t key, PyObject* o, PyObject* name);
     int dict_attribute(uint64_t key, PyObject* dict, int shadow, PyObject* name, int absent);
     int class_attribute(PyObject* type, int shadow, PyObject* name);
@@ -207,6 +210,7 @@ private:
     int written_shadow_ = Internal;
     std::unordered_map<int, std::vector<PyRef>> added_;  // keys that a dict did not have at entry
     std::unordered_map<int, int64_t> grown_;             // containers that were only appended to: their length at entry
+    std::unordered_map<int, std::vector<std::pair<PyRef, int>>> stored_;  // by container: values put in, not guarded yet
     std::unordered_set<int> mutated_;                    // containers that changed otherwise; their entry contents are guarded
     struct Pending {
         PyObject* function = nullptr;

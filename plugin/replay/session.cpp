@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <unordered_map>
 
 namespace framejit {
 
@@ -332,6 +333,22 @@ bool Session::finish(Activation& a, Frame* f, const Ins& ins, PyObject** sp, PyO
     PyErr_Restore(t, v, tb);
     return true;
 }
+namespace {
+// The graph was built for inputs that share memory, or do not, as they did: the first must be so again, the second only where it writes.
+void guard_aliasing(Recorder& r, const CapturedGraph& g) {
+    auto source = [&](size_t i) { return g.inputs[i] < 0 ? 0 : r.tensors[g.inputs[i]].source; };
+    auto add = [&](GuardKind kind, size_t i, size_t j) { r.guards.push_back({kind, source(i), {}, source(j)}); };
+    std::unordered_map<int, size_t> first;  // by storage
+    for (size_t i = 0; i < g.inputs.size(); ++i) {
+        if (source(i) <= 0) continue;
+        auto [at, fresh] = first.try_emplace(r.tensors[g.inputs[i]].storage, i);
+        if (!fresh) add(GuardKind::SharedStorage, at->second, i);
+    }
+    for (int w : g.written)
+        for (const auto& [storage, i] : first)
+            if (source(size_t(w)) > 0 && storage != r.tensors[g.inputs[size_t(w)]].storage) add(GuardKind::Disjoint, size_t(w), i);
+}
+}  // namespace
 void Session::store(Recorder& r, ExitState exit, int line) {
     Point& p = *recording_point_;
     double start_ms = now_ms();
@@ -354,6 +371,7 @@ void Session::store(Recorder& r, ExitState exit, int line) {
             return fails("the self-check failed: " + wrong);
         }
     }
+    if (plan->tensors()) guard_aliasing(r, plan->tensors()->captured());
     tell_guards(r.root_code, r.sources, r.guards);
     e->state = r.state;
     e->guards = GuardSet(r.sources, std::move(r.guards), std::move(r.specs), plan->sources(), PyRef::share(local_names(r.root_code)));

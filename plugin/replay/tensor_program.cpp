@@ -207,7 +207,7 @@ int TensorProgram::run_extern(const ExternStep& step, Memory& m) const {
         if (whole_[step.call][i])
             list[i] = base;
         else {
-            list[i] = views_[step.call][i](base);
+            list[i] = views_[step.call][i].relative(base);
             if (!list[i])
                 status = -1;
             else
@@ -282,7 +282,8 @@ int TensorProgram::run(PyObject* const* inputs, Objects& results) const {
     for (size_t i = 0; i < graph_.tensors.size(); ++i) {
         const CapturedTensor& t = graph_.tensors[i];
         PyObject* base = t.kind == CapturedTensor::Input ? inputs[t.index] : m.tensor[executable_->outputs[t.index]];
-        PyObject* out = t.whole ? Py_NewRef(base) : result_views_[i](base);
+        PyRef detached = PyRef::steal(t.detached ? PyObject_CallMethod(base, "detach", nullptr) : nullptr);
+        PyObject* out = t.whole ? Py_NewRef(base) : t.detached && !detached ? nullptr : result_views_[i].relative(detached ? detached.get() : base);
         if (!out) {
             for (PyObject* r : results) Py_DECREF(r);
             results.clear();

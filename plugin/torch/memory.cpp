@@ -45,13 +45,23 @@ PyObject* Allocator::operator()() const {
 }
 
 Viewer::Viewer(std::span<const int64_t> sizes, std::span<const int64_t> strides, int64_t offset)
-    : sizes_(tuple_of(sizes)), strides_(tuple_of(strides)), offset_(PyRef::steal(PyLong_FromLongLong(offset))) {
+    : sizes_(tuple_of(sizes)), strides_(tuple_of(strides)), offset_(PyRef::steal(PyLong_FromLongLong(offset))), distance_(offset) {
     PyErr_Clear();
 }
 
 // A view that torch records nothing for. With a base that needs no gradient the caller's grad mode stays: it decides how torch treats
 // later writes to the view.
-PyObject* Viewer::operator()(PyObject* base) const {
+PyObject* Viewer::operator()(PyObject* base) const { return make(base, offset_.get()); }
+
+PyObject* Viewer::relative(PyObject* base) const {
+    const int64_t own = view_of(base).offset;
+    if (own == 0) [[likely]]
+        return make(base, offset_.get());
+    PyRef sum = PyRef::steal(PyLong_FromLongLong(own + distance_));
+    return sum ? make(base, sum.get()) : nullptr;
+}
+
+PyObject* Viewer::make(PyObject* base, PyObject* offset) const {
     static PyObject* const function = [] {
         PyRef functions = PyRef::steal(PyObject_GetAttrString(torch.C, "_VariableFunctions"));
         return functions ? PyObject_GetAttrString(functions.get(), "as_strided") : nullptr;
@@ -60,7 +70,7 @@ PyObject* Viewer::operator()(PyObject* base) const {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_ImportError, "framejit: this torch has no as_strided");
         return nullptr;
     }
-    PyObject* args[] = {base, sizes_.get(), strides_.get(), offset_.get()};
+    PyObject* args[] = {base, sizes_.get(), strides_.get(), offset};
     if (!grad_enabled() || !requires_grad_of(base)) return PyObject_Vectorcall(function, args, 4, nullptr);
     NoGrad quiet;
     return PyObject_Vectorcall(function, args, 4, nullptr);

@@ -71,9 +71,12 @@ public:
     Viewer() = default;
     Viewer(std::span<const int64_t> sizes, std::span<const int64_t> strides, int64_t offset);
     PyObject* operator()(PyObject* base) const;
+    PyObject* relative(PyObject* base) const;  // the offset counts from the base's own
 
 private:
+    PyObject* make(PyObject* base, PyObject* offset) const;
     PyRef sizes_, strides_, offset_;
+    int64_t distance_ = 0;  // offset_ as a number
 };
 PyObject* as_strided(PyObject* base, std::span<const int64_t> sizes, std::span<const int64_t> strides, int64_t offset);
 

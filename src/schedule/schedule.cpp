@@ -132,7 +132,8 @@ private:
             if (std::find(g.roots.begin(), g.roots.end(), value) != g.roots.end()) return &g;
         return nullptr;
     }
-    // Safe when nobody but the making kernel reads the input, and that one only where it writes.
+    // Safe when nobody but the making kernel reads the input, and that one only where it writes, once: a kernel with reductions has several
+    // stages, of which a later one may load the input again.
     bool store_in_place(Ref value, Ref input, int buffer) {
         Group* g = group_of(value);
         if (!g || is_argument(input)) return false;
@@ -147,7 +148,7 @@ private:
         const size_t root = size_t(std::find(g->roots.begin(), g->roots.end(), value) - g->roots.begin());
         all[root] = strides;
         Lowered l = lower(g->roots, g->lowered.space, plan_.cuts, options_, all);
-        if (l.request.kind != Request::None || l.kernel.kind != g->lowered.kernel.kind || l.kernel.kind == Kernel::Split) return false;
+        if (l.request.kind != Request::None || l.kernel.kind != g->lowered.kernel.kind || !l.kernel.reductions.empty()) return false;
         const Store& store = l.kernel.stores[root];
         for (const Expr& e : l.kernel.exprs) {
             if (e.kind != Expr::Load || e.node != input) continue;

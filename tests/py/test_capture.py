@@ -144,6 +144,7 @@ WHOLE = {
     "unpacked arguments": (lambda x: MODEL(*[x], **{"shift": 0.5}), X),
     "signature": (lambda x: x * len(SIGNATURE.bind(x, x).arguments), X),
     "lru_cache": (lambda x: x * table(8, torch.float32), X),
+    "lru_cache, keywords": (lambda x: x * table(n=8, dtype=torch.float32) + table(8, dtype=torch.float32), X),
     "lru_cache of a method": (lambda x: x + MODEL.positions(8), X),
     "weak references": (lambda x: sum(x * r() for r in REFS), X),
     "lstm": (nn.LSTM(8, 8, batch_first=True).forward, X[None]),
@@ -179,6 +180,16 @@ def test_captured_whole(name):
     assert not row["breaks"] and not row["eager"], (row["breaks"], row["eager"])
     assert len(row["regions"]) == 1
     assert row["calls"]["compiled"] >= 3
+
+
+def test_numpy_on_plain_numbers():
+    np = pytest.importorskip("numpy")
+
+    def function(x):
+        return x * np.sqrt(x.shape[0]) + np.log(np.exp(1 - 0.25) - 1)
+
+    row = run_with(function, (X,), (X[:2],))
+    assert not row["breaks"] and len(row["regions"]) == 1
 
 
 BREAKS = {
