@@ -8,7 +8,7 @@ namespace {
 
 struct Places {
     PyTypeObject *wrapper = nullptr, *link = nullptr;
-    int cache = 0, result = 0;          // offsets in words
+    int cache = 0, result = 0;         // offsets in words
     PyObject* keyword_mark = nullptr;  // stands in keys between positional and keyword arguments
 };
 
@@ -28,8 +28,8 @@ int find_dict(PyObject* o, void* found) {
 // All wrappers share it: the first word of the only key of a cache that was called with a keyword alone.
 PyObject* keyword_mark(PyObject* functools) {
     PyRef decorator = PyRef::steal(PyObject_CallMethod(functools, "lru_cache", "i", 2));
-    PyRef wrapper = PyRef::steal(decorator ? PyObject_CallOneArg(decorator.get(), reinterpret_cast<PyObject*>(&PyDict_Type)) : nullptr);
-    PyRef names = PyRef::steal(Py_BuildValue("{s:i}", "x", 1));
+    PyRef wrapper = PyRef::steal(decorator ? PyObject_CallOneArg(decorator.get(), reinterpret_cast<PyObject*>(&PyComplex_Type)) : nullptr);
+    PyRef names = PyRef::steal(Py_BuildValue("{s:i}", "real", 1));
     PyRef none = PyRef::steal(PyTuple_New(0));
     PyRef result = PyRef::steal(wrapper && names && none ? PyObject_Call(wrapper.get(), none.get(), names.get()) : nullptr);
     PyObject *cache = nullptr, *key = nullptr;

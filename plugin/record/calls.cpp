@@ -515,7 +515,9 @@ int Recorder::call(Shadow& sh, PyObject* fn, int fn_shadow, PyObject** args, con
     }
     if (fn_shadow > 0 && !strcmp(Py_TYPE(fn)->tp_name, "functools.partial"))
         for (const char* part : {"func", "args", "keywords"})
-            if (PyRef value = PyRef::steal(PyObject_GetAttrString(fn, part)), name = interned(PyRef::steal(PyUnicode_FromString(part)).get()); value)
+            if (PyRef value = PyRef::steal(PyObject_GetAttrString(fn, part)),
+                name = interned(PyRef::steal(PyUnicode_FromString(part)).get());
+                value)
                 use(value.get(), known_source(sources.child(SourceKind::Attr, fn_shadow, name.get()), value.get()));
     if (int kept = kept_result(fn, fn_shadow, args, shadows, total, kw); kept != kOpen) return kept;
     // A method of a builtin type that is already bound (super().get, d.get kept in a variable): as if self were an argument.

@@ -124,7 +124,8 @@ void Recorder::note_op(PyObject* overload, PyObject* args, PyObject* kwargs, PyO
     if (grad_enabled())
         for (int t : op.tensors)
             if (tensors[t].spec.requires_grad)
-                fail("gradients: operators on tensors that require grad stay eager until training is supported (for inference, call it under "
+                fail("gradients: operators on tensors that require grad stay eager until training is supported (for inference, call it "
+                     "under "
                      "torch.no_grad())");
     if (op.tensors.size() == 1 && is_tensor(result) && tensor_number(result) == op.tensors[0] && tensors[op.tensors[0]].source <= 0 &&
         !matches(result, tensors[op.tensors[0]].spec))

@@ -126,7 +126,8 @@ struct Instructions {
             return r.use(left ? sp[-2] : sp[-1], left ? s[-2] : s[-1]);
         r.use(sp[-2], s[-2]);
         r.use(sp[-1], s[-1]);
-        if (in.arg >= 13 && s[-2] > 0 && (PyList_Check(sp[-2]) || PyDict_Check(sp[-2]) || PyAnySet_Check(sp[-2]))) change(PyList_Check(sp[-2]) ? "extend" : "update", 2, false);
+        if (in.arg >= 13 && s[-2] > 0 && (PyList_Check(sp[-2]) || PyDict_Check(sp[-2]) || PyAnySet_Check(sp[-2])))
+            change(PyList_Check(sp[-2]) ? "extend" : "update", 2, false);
     }
     // An object of C code from outside (a numpy array): what is computed from it has no guard.
     bool native(PyObject* v, int shadow) {

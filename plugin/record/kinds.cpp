@@ -38,7 +38,8 @@ bool plain_key(PyObject* k) {
            PyBytes_CheckExact(k) || PyType_Check(k) || PyFunction_Check(k);
 }
 bool derived_value(PyObject* o) {
-    return !immutable(o) && (PyUnicode_Check(o) || PyLong_Check(o) || PyFloat_Check(o) || PyBytes_Check(o)) && strncmp(Py_TYPE(o)->tp_name, "numpy.", 6);
+    return !immutable(o) && (PyUnicode_Check(o) || PyLong_Check(o) || PyFloat_Check(o) || PyBytes_Check(o)) &&
+           strncmp(Py_TYPE(o)->tp_name, "numpy.", 6);
 }
 // A C object whose contents nothing here can guard: it has a length or a value that only its own C code knows.
 bool opaque_value(PyObject* o) {

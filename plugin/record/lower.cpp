@@ -1,8 +1,8 @@
 #include "plugin/record/lower.h"
 #include "framejit/options.h"
+#include "plugin/record/storage.h"
 #include "plugin/torch/torch.h"
 #include <algorithm>
-#include <numeric>
 
 namespace framejit {
 namespace {
@@ -24,52 +24,6 @@ std::string functional_name(const std::string& name) {
     if (end == 0 || name[end - 1] != '_' || name.find("::_") == end - 2) return "";
     return name.substr(0, end - 1) + name.substr(end);
 }
-
-// The dimensions of a dense, non-overlapping layout from the slowest to the fastest; empty when it is not dense.
-std::vector<int> memory_order(const Shape& sizes, const Shape& strides, bool& dense) {
-    std::vector<int> order(sizes.size()), wide;  // a dimension of size 1 stands where it is: its stride says nothing
-    std::iota(order.begin(), order.end(), 0);
-    std::copy_if(order.begin(), order.end(), std::back_inserter(wide), [&](int d) { return sizes[d] != 1; });
-    std::stable_sort(wide.begin(), wide.end(), [&](int a, int b) { return strides[a] > strides[b]; });
-    for (size_t d = 0, next = 0; d < order.size(); ++d)
-        if (sizes[d] != 1) order[d] = wide[next++];
-    int64_t expect = 1;
-    dense = true;
-    for (size_t i = order.size(); i-- > 0;) {
-        int d = order[i];
-        if (sizes[d] == 1) continue;
-        if (strides[d] != expect) dense = false;
-        expect *= sizes[d];
-    }
-    return order;
-}
-bool identity(const std::vector<int>& order) {
-    for (size_t i = 0; i < order.size(); ++i)
-        if (order[i] != int(i)) return false;
-    return true;
-}
-
-struct StorageState {
-    enum Kind : uint8_t {
-        Unset,
-        Memory,
-        Value
-    } kind = Unset;          // Memory: an input's or an extern result's; Value: contiguous in memory order
-    Ref base = nullptr;      // Memory: input or result node (logical shape); Value: the value in memory order
-    Shape sizes, strides;    // of the tensor that owns it
-    int64_t offset = 0;      // its storage offset
-    int owner = -1;          // the tensor whose layout this is
-    int torch_dtype = -1;    // of its elements
-    std::vector<int> order;  // memory order of the owner's dimensions
-    int input = -1;          // Memory of which input
-    int version = 0;
-    bool written = false;
-    bool padded = false;  // Value: base has one more dimension, of extent 1, so that a copy of memory is not taken for that memory
-};
-struct TensorValue {
-    Ref value = nullptr;
-    int version = -1;
-};
 
 class Lowering {
 public:
@@ -477,8 +431,8 @@ private:
                 if (at == op.tensors.end()) return fail("an operator writes something that is no argument");
                 if (at != op.tensors.begin()) return fail(op.schema->name + " writes an argument that is not its first");
             }
-            for (size_t i = 1; i < op.tensors.size(); ++i)
-                if (row(op.tensors[i]).storage == row(target).storage) return fail(op.schema->name + " reads memory that it writes");
+            if (!op.schema->args[0].writes)  // out= names its first argument
+                return fail(op.schema->name + " writes an argument that is not its first");
             call.mutates = true;
         }
         for (int t : op.tensors) {
@@ -566,10 +520,10 @@ private:
         out.torch_dtype = spec.torch_dtype;
         out.window = {spec.sizes, spec.strides, spec.offset - s.offset};
         out.whole = t == s.owner;
-        PyObject* now = PyWeakref_GET_OBJECT(row(t).weak.get());
-        if (row(t).op >= 0 && s.input < 0 && (spec.requires_grad || (now != Py_None && view_of(now).requires_grad)))
-            fail("a new tensor that requires grad");
-        out.detached = s.input >= 0 && !spec.requires_grad && row(out_.inputs[s.input]).spec.requires_grad;
+        PyObject* now = PyWeakref_GET_OBJECT(row(t).weak.get());  // autograd marks a result after the mode has seen it
+        const bool with_grad = now != Py_None ? view_of(now).requires_grad : spec.requires_grad;
+        if (row(t).op >= 0 && s.input < 0 && with_grad) fail("a new tensor that requires grad");
+        out.detached = s.input >= 0 && !with_grad && row(out_.inputs[s.input]).spec.requires_grad;
         if (spec.torch_dtype != s.torch_dtype) fail("a result that is a view of another dtype");
         if (int alias = row(t).constant ? -1 : input_of(t); alias >= 0) {
             out.kind = CapturedTensor::Input;

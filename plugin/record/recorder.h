@@ -208,10 +208,10 @@ private:
     std::unordered_map<Frame*, std::vector<int>> suspended_;  // generators
     std::unordered_map<uint64_t, int> written_;               // (source of the object, key) -> shadow of the value
     int written_shadow_ = Internal;
-    std::unordered_map<int, std::vector<PyRef>> added_;  // keys that a dict did not have at entry
-    std::unordered_map<int, int64_t> grown_;             // containers that were only appended to: their length at entry
+    std::unordered_map<int, std::vector<PyRef>> added_;                   // keys that a dict did not have at entry
+    std::unordered_map<int, int64_t> grown_;                              // containers that were only appended to: their length at entry
     std::unordered_map<int, std::vector<std::pair<PyRef, int>>> stored_;  // by container: values put in, not guarded yet
-    std::unordered_set<int> mutated_;                    // containers that changed otherwise; their entry contents are guarded
+    std::unordered_set<int> mutated_;  // containers that changed otherwise; their entry contents are guarded
     struct Pending {
         PyObject* function = nullptr;
         std::vector<std::pair<PyObject*, int>> args;
@@ -233,7 +233,7 @@ inline uint64_t data_place(const void* code, int unit) { return uint64_t(code) *
 // The operator log. The mode is on torch's stack while a recording runs; `active_recorder` says whose.
 extern thread_local Recorder* active_recorder;
 extern thread_local long idle_operators;  // seen by the mode while nothing was recorded
-int init_dispatch();  // after init_torch(); -1 with a Python error
+int init_dispatch();                      // after init_torch(); -1 with a Python error
 int push_mode();
 int pop_mode();                               // leaves it when another mode lies above; an idle mode passes everything through
 bool is_dispatch_rule_lookup(PyCodeObject*);  // torch's Python function that looks for a rule of (operator, mode): answered without running

@@ -206,7 +206,8 @@ PyObject* region_row(const Point& p, int id) {
     return Py_BuildValue("{s:i,s:O,s:O,s:i,s:i,s:i,s:i,s:i,s:i,s:n,s:d,s:d,s:O,s:O,s:O,s:O,s:s}", "id", id, "function", name.get(), "file",
                          p.code->co_filename, "line_from", from, "line_to", to, "ops", ops, "fused_ops", fused, "kernels", kernels,
                          "externs", externs, "entries", Py_ssize_t(p.entries.size()), "record_ms", record, "compile_ms", compile,
-                         "eager_ms", Py_None, "compiled_ms", Py_None, "break_even_calls", Py_None, "checked", unchecked.empty() ? Py_True : Py_False, "unchecked", unchecked.c_str());
+                         "eager_ms", Py_None, "compiled_ms", Py_None, "break_even_calls", Py_None, "checked",
+                         unchecked.empty() ? Py_True : Py_False, "unchecked", unchecked.c_str());
 }
 }  // namespace
 
@@ -243,10 +244,10 @@ PyObject* FunctionProgram::report() const {
     for (const auto& [key, p] : points_) outside += p->eager_operators;
     PyCodeObject* code = owner->code;
     std::string name = utf8(code->co_qualname);
-    return Py_BuildValue("{s:s,s:O,s:i,s:{s:l,s:l,s:l,s:l},s:O,s:O,s:O,s:O,s:O,s:l}", "name", name.c_str(), "file", code->co_filename, "line",
-                         code->co_firstlineno, "calls", "total", calls.total, "recorded", calls.recorded, "eager", calls.eager, "compiled",
-                         calls.compiled, "regions", regions.get(), "breaks", breaks.get(), "recompiles", recompiles.get(), "eager",
-                         eager.get(), "target", owner->target, "ops_outside", outside);
+    return Py_BuildValue("{s:s,s:O,s:i,s:{s:l,s:l,s:l,s:l},s:O,s:O,s:O,s:O,s:O,s:l}", "name", name.c_str(), "file", code->co_filename,
+                         "line", code->co_firstlineno, "calls", "total", calls.total, "recorded", calls.recorded, "eager", calls.eager,
+                         "compiled", calls.compiled, "regions", regions.get(), "breaks", breaks.get(), "recompiles", recompiles.get(),
+                         "eager", eager.get(), "target", owner->target, "ops_outside", outside);
 }
 
 int FunctionProgram::traverse(visitproc visit, void* arg) const {

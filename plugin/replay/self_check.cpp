@@ -1,6 +1,6 @@
 // The self-check: before a plan serves, its graph runs once on the recording's own inputs, and every tensor is compared with what eager
-// made. Skipped, and the report says why, where the inputs are no longer what they were: the region wrote to one of them, drew random numbers, or let
-// one go.
+// made. Skipped, and the report says why, where the inputs are no longer what they were: the region wrote to one of them, drew random
+// numbers, or let one go.
 #include "plugin/replay/plan.h"
 #include <cmath>
 

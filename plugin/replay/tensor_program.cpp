@@ -283,7 +283,9 @@ int TensorProgram::run(PyObject* const* inputs, Objects& results) const {
         const CapturedTensor& t = graph_.tensors[i];
         PyObject* base = t.kind == CapturedTensor::Input ? inputs[t.index] : m.tensor[executable_->outputs[t.index]];
         PyRef detached = PyRef::steal(t.detached ? PyObject_CallMethod(base, "detach", nullptr) : nullptr);
-        PyObject* out = t.whole ? Py_NewRef(base) : t.detached && !detached ? nullptr : result_views_[i].relative(detached ? detached.get() : base);
+        PyObject* out = t.whole                   ? Py_NewRef(base)
+                        : t.detached && !detached ? nullptr
+                                                  : result_views_[i].relative(detached ? detached.get() : base);
         if (!out) {
             for (PyObject* r : results) Py_DECREF(r);
             results.clear();
