@@ -192,7 +192,7 @@ def prepare(version=DEFAULT, zoo=False, targets=("_C",)):
     lock = hold_lock()
     debian_packages()
     virtual_environment(python, zoo)
-    configure(python, python.build, *(() if version == DEFAULT else ("-DFRAMEJIT_TESTS=OFF",)))
+    configure(python, python.build, f"-DFRAMEJIT_TESTS={'ON' if version == DEFAULT else 'OFF'}")
     if targets:
         build(python, python.build, *targets)
     link_package(python)

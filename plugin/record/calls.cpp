@@ -189,7 +189,11 @@ struct CallPolicy {
         return Internal;
     }
     int identity() {
-        if (shadows[0] > 0 && is_tensor(args[0]))
+        // As a hash it only finds the tensor again in what the region made: containers from outside with such keys break where they are read.
+        bool hash = r.now && !PyUnicode_CompareWithASCIIString(code_of(r.now)->co_name, "__hash__");
+        if (shadows[0] > 0 && is_tensor(args[0]) && hash)
+            r.guard_tensor(args[0], shadows[0]);
+        else if (shadows[0] > 0 && is_tensor(args[0]))
             r.note_break(break_impure_call, nullptr, fn);  // no guard may hold a tensor
         else if (shadows[0] > 0 && !immutable(args[0]))
             r.guard(GuardKind::Identity, shadows[0], args[0]);
@@ -235,15 +239,6 @@ struct CallPolicy {
         Py_XDECREF(value);
         return value ? s : int(Recorder::kOpen);
     }
-    // np.sqrt(width): arithmetic on plain numbers gives a new number. Arrays may be anybody's memory.
-    int numpy_function() {
-        for (int i = 0; i < total; ++i)
-            if (!number(args[i]) && !PyFloat_Check(args[i])) {
-                r.note_break(break_unknown_call, nullptr, fn);
-                return open();
-            }
-        return open();
-    }
     // set and reset: what is read back is what was written. A token that outlives the region cannot be rebuilt, and fails it.
     int context_set() {
         int v = shadows[0] > 0 ? shadows[0] : r.sources.constant(args[0]);
@@ -272,7 +267,6 @@ int (CallPolicy::* special_of(const std::string& name))() {
         {"builtins.abs", &CallPolicy::absolute},
         {"torch._C.TensorBase.tensor_split", &CallPolicy::split_at},
         {"torch.tensor_split", &CallPolicy::split_at},
-        {"object of numpy.ufunc", &CallPolicy::numpy_function},
         {"dict.get", &CallPolicy::dict_get},
         {"dict.setdefault", &CallPolicy::dict_setdefault},
         {"list.append", &CallPolicy::append},

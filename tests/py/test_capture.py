@@ -182,16 +182,6 @@ def test_captured_whole(name):
     assert row["calls"]["compiled"] >= 3
 
 
-def test_numpy_on_plain_numbers():
-    np = pytest.importorskip("numpy")
-
-    def function(x):
-        return x * np.sqrt(x.shape[0]) + np.log(np.exp(1 - 0.25) - 1)
-
-    row = run_with(function, (X,), (X[:2],))
-    assert not row["breaks"] and len(row["regions"]) == 1
-
-
 BREAKS = {
     "data": (lambda x: x * 2 if x.sum() > 100 else x + 1, X),
     "leak": (lambda x: x * float((x * 2).numpy().sum()), X),
