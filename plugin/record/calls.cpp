@@ -189,7 +189,8 @@ struct CallPolicy {
         return Internal;
     }
     int identity() {
-        // As a hash it only finds the tensor again in what the region made: containers from outside with such keys break where they are read.
+        // As a hash it only finds the tensor again in what the region made: containers from outside with such keys break where they are
+        // read.
         bool hash = r.now && !PyUnicode_CompareWithASCIIString(code_of(r.now)->co_name, "__hash__");
         if (shadows[0] > 0 && is_tensor(args[0]) && hash)
             r.guard_tensor(args[0], shadows[0]);
