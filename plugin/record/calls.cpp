@@ -508,7 +508,7 @@ int Recorder::call(Shadow& sh, PyObject* fn, int fn_shadow, PyObject** args, con
         for (int i = 0; i < total; ++i) pending_.args.emplace_back(args[i], shadows[i]);
         return kOpen;
     }
-    if (fn_shadow > 0 && !strcmp(Py_TYPE(fn)->tp_name, "functools.partial"))
+    if (fn_shadow > 0 && !PyCFunction_Check(fn) && !strcmp(Py_TYPE(fn)->tp_name, "functools.partial"))
         for (const char* part : {"func", "args", "keywords"})
             if (PyRef value = PyRef::steal(PyObject_GetAttrString(fn, part)),
                 name = interned(PyRef::steal(PyUnicode_FromString(part)).get());

@@ -57,11 +57,11 @@ struct Instructions {
     void store_attr() {
         PyObject *o = sp[-1], *v = sp[-2], *name = name_at(f, in.arg);
         if (s[-1] == Unknown) return r.hole(o);
+        if (is_tensor(o)) return r.note_break(break_metadata, o);  // a result too: it may leave, and is made anew
         if (s[-1] <= 0) {
             if (immutable(v)) r.use_value(v, s[-2]);
             return;
         }
-        if (is_tensor(o)) return r.note_break(break_metadata, o);
         static PyObject* setattr = PyUnicode_InternFromString("__setattr__");
         r.use_type(o, s[-1]);
         PyObject* how = _PyType_Lookup(Py_TYPE(o), setattr);

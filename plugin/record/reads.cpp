@@ -170,6 +170,7 @@ void Recorder::stored(int into, PyObject* v, int shadow) {
     if (into > 0 && v && shadow > 0 && immutable(v)) stored_[into].emplace_back(PyRef::share(v), shadow);
 }
 void Recorder::read_stored(int container) {
+    if (stored_.empty()) return;
     auto it = stored_.find(container);
     if (it == stored_.end()) return;
     for (auto& [value, shadow] : std::exchange(it->second, {})) use_value(value.get(), shadow);

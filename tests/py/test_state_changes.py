@@ -267,6 +267,18 @@ def test_gradients_through_an_autograd_function():
         assert x.grad.tolist() == [100.0, 100.0]
 
 
+def test_attributes_set_on_a_result():
+    def tag(x):
+        y = x + 1
+        y.tag = "a"
+        return y
+
+    compiled = framejit.compile(tag)
+    with torch.no_grad():
+        for _ in range(4):
+            assert compiled(ONE).tag == "a"
+
+
 def test_property_setters():
     def step(x, s):
         s.lr = s.lr * 2
