@@ -315,12 +315,13 @@ int Recorder::kept_result(PyObject* fn, int fn_shadow, PyObject** args, const in
     if (!is_lru_cache(fn)) return kOpen;
     for (int i = 0; i < total; ++i) {
         if (shadows[i] == Unknown || is_tensor(args[i])) return kOpen;
-        if (shadows[i] <= 0 && !(immutable(args[i]) || plain_c_value(args[i]) || constant_tuple(args[i]))) return kOpen;
+        bool constant = immutable(args[i]) || plain_c_value(args[i]) || constant_tuple(args[i]);
+        bool by_address = Py_TYPE(args[i])->tp_hash == PyBaseObject_Type.tp_hash;  // another hash may be Python: not here
+        if (!constant && (shadows[i] <= 0 || !by_address)) return kOpen;
     }
     PyRef key = PyRef::steal(lru_key(args, total, kw));
     Py_hash_t hash = key ? PyObject_Hash(key.get()) : -1;
-    if (hash == -1) PyErr_Clear();
-    if (hash == -1) return kOpen;
+    if (hash == -1) return PyErr_Clear(), kOpen;
     for (int i = 0; i < total; ++i)
         if (shadows[i] > 0)
             guard(immutable(args[i]) || plain_c_value(args[i]) ? GuardKind::Value : GuardKind::Identity, shadows[i], args[i]);

@@ -338,6 +338,7 @@ void Instructions::run() {
     case Op::PopJumpIfTrue:
     case Op::JumpIfFalseOrPop:
     case Op::JumpIfTrueOrPop: branch(); break;
+    case Op::BeforeWith:
     case Op::PopJumpIfNone:
     case Op::PopJumpIfNotNone:
         if (s[-1] == Unknown)
@@ -379,12 +380,6 @@ void Instructions::run() {
     case Op::KwNames: r.kwnames_ = PyTuple_GET_ITEM(code_of(f)->co_consts, in.arg); break;
     case Op::Call: call(); break;
     case Op::CallFunctionEx: call_ex(); break;
-    case Op::BeforeWith:
-        if (s[-1] == Unknown)
-            r.hole(sp[-1]);
-        else
-            r.use_type(sp[-1], s[-1]);
-        break;
     case Op::ImportName:
     case Op::ImportFrom: break;
     case Op::ImportStar: r.note_break(break_unknown_value); break;

@@ -201,6 +201,27 @@ def test_breaks_are_named(code):
     assert code in {b["code"] for b in engine_row(compiled)["breaks"]}
 
 
+def test_inference_mode_captures_as_no_grad_does():
+    model = nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.ReLU()).eval()
+    with torch.inference_mode():
+        want = model(X)
+        framejit.compile(model)
+        for _ in range(3):
+            same(model(X), want)
+    row = engine_row(model)
+    assert not row["breaks"] and len(row["regions"]) == 1
+
+
+def test_printing_a_tensor_is_one_break(capsys):
+    def shows(x):
+        print(x)
+        return x * 2
+
+    row = run_with(shows, (X,))
+    assert [b["code"] for b in row["breaks"]] == ["effect"]
+    assert capsys.readouterr().out.count("tensor(") == 8
+
+
 def run_with(function, *calls):
     """Every call against eager, twice, in order and again backwards."""
     compiled = framejit.compile(function)

@@ -65,6 +65,7 @@ class Twice(torch.autograd.Function):
 
 
 BOUND, KEYED, SLOTS, BARE = Bound().b, {Key(1): 10}, Slots(), Bare()
+HASHED = functools.lru_cache(maxsize=4)(lambda k: torch.ones(1) * k.value)
 PAIR = [torch.ones(1), torch.ones(1) * 2]
 
 
@@ -205,6 +206,7 @@ CHANGES = {
     "class body": (class_in_function, lambda: (ONE, 3), lambda: (ONE, 4)),
     "delattr": (deletes, lambda: (ONE, BARE, "a"), lambda: (ONE, BARE, "b")),
     "slice bound": (lambda x, i: x[:i] * 1, lambda: (ar(4.0), torch.tensor(1)), lambda: (ar(4.0), 1)),
+    "lru_cache, key with __hash__": (lambda x, k: x + HASHED(k), lambda: (ONE, Key(1)), lambda: (ONE, Key(2))),
     "key with __hash__": (lambda x, k: x + KEYED.get(k, 5), lambda: (ONE, Key(1)), lambda: (ONE, Key(2))),
     "key with __eq__": (lambda x, k: x + (1 if k in KEYED else 2), lambda: (ONE, Key(1)), lambda: (ONE, Key(2))),
 }
