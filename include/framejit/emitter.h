@@ -28,6 +28,8 @@ struct Emitter {
     virtual Val div(Val, Val) = 0;  // integers: truncates; the op sees to it that the divisor is not 0
     virtual Val rem(Val, Val) = 0;  // as C's % and fmod
     virtual Val fma(Val, Val, Val) = 0;
+    // sum + x in a reduction, whose order of addition is ours anyway: a product may be added without being rounded first.
+    virtual Val accumulate(Val sum, Val x) { return add(sum, x); }
     virtual Val neg(Val) = 0;
     virtual Val abs(Val) = 0;
     virtual Val copysign(Val, Val) = 0;

@@ -198,6 +198,11 @@ Val Lanes::divide_by_uniform(Val x, Val d) {
     return val(rarely(odd, "divide", of(fixed), [&] { return b_.CreateFDiv(of(x), of(d)); }), Ty::f32);
 }
 Val Lanes::fma(Val a, Val c, Val d) { return val(b_.CreateIntrinsic(llvm::Intrinsic::fma, {type(a.ty)}, {of(a), of(c), of(d)}), a.ty); }
+Val Lanes::accumulate(Val sum, Val x) {
+    auto* product = llvm::dyn_cast<llvm::BinaryOperator>(of(x));
+    if (!product || product->getOpcode() != llvm::Instruction::FMul || product->getParent() != b_.GetInsertBlock()) return add(sum, x);
+    return fma(val(product->getOperand(0), x.ty), val(product->getOperand(1), x.ty), sum);
+}
 Val Lanes::neg(Val a) { return val(is_float(a.ty) ? b_.CreateFNeg(of(a)) : b_.CreateNeg(of(a)), a.ty); }
 Val Lanes::abs(Val a) {
     if (is_float(a.ty)) return unary(llvm::Intrinsic::fabs, a);

@@ -63,6 +63,7 @@ public:
     Val div(Val, Val) override;
     Val rem(Val, Val) override;
     Val fma(Val, Val, Val) override;
+    Val accumulate(Val sum, Val x) override;
     Val neg(Val) override;
     Val abs(Val) override;
     Val copysign(Val, Val) override;

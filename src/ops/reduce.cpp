@@ -34,6 +34,11 @@ Val zero(Emitter& e, Ty t) { return e.constant(t, 0); }
 Val one(Emitter& e, Ty t) { return e.constant(t, 1); }
 Val add(Emitter& e, Val a, Val b) { return e.add(a, b); }
 Val mul(Emitter& e, Val a, Val b) { return e.mul(a, b); }
+constexpr Reduce total() {
+    Reduce r = fold<zero, add>();
+    r.step = [](Emitter& e, Val* acc, Val x, Val) { acc[0] = e.accumulate(acc[0], x); };
+    return r;
+}
 Val either(Emitter& e, Val a, Val b) { return e.bit_or(a, b); }
 Val both(Emitter& e, Val a, Val b) { return e.bit_and(a, b); }
 
@@ -85,7 +90,7 @@ std::vector<Sample> truths() { return {{{{DType::b1, {5, 3}}}, {{1}, {}}, 0, 2},
                              .body = how,                                                                                                  \
                              .samples = values __VA_OPT__(, .vjp = GRAD(__VA_ARGS__))};
 
-REDUCE(sum, "ints: dim", first, numbers, (fold<zero, add>()), {b.expand(dy, in[0]->shape)})
+REDUCE(sum, "ints: dim", first, numbers, total(), {b.expand(dy, in[0]->shape)})
 REDUCE(prod, "ints: dim", first, numbers, (fold<one, mul>()))
 REDUCE(amax, "the largest; NaN wins. ints: dim", first, numbers, (fold<lowest, larger>()), {extremum_grad(b, n, in[0], out, dy)})
 REDUCE(amin, "the smallest; NaN wins. ints: dim", first, numbers, (fold<highest, smaller>()), {extremum_grad(b, n, in[0], out, dy)})
