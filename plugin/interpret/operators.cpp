@@ -1,4 +1,5 @@
 // Unary and binary operators, comparisons, subscripts, attributes.
+#include "plugin/interpret/members.h"
 #include "plugin/interpret/run.h"
 
 namespace framejit {
@@ -64,7 +65,10 @@ HANDLER(ContainsOp) {
     return contained < 0 ? fail(run, sp) : finish(run, sp, 2, new_bool((contained != 0) != (ins.arg != 0)));
 }
 
-HANDLER(LoadAttr) { return finish(run, sp, 1, PyObject_GetAttr(sp[-1], run.name(ins.arg))); }
+HANDLER(LoadAttr) {
+    PyObject* member = member_of(sp[-1], run.name(ins.arg));
+    return finish(run, sp, 1, member ? Py_NewRef(member) : PyObject_GetAttr(sp[-1], run.name(ins.arg)));
+}
 
 // stack: value, object
 HANDLER(StoreAttr) { return finish_status(run, sp, 2, PyObject_SetAttr(sp[-1], run.name(ins.arg), sp[-2])); }
@@ -72,8 +76,8 @@ HANDLER(DeleteAttr) { return finish_status(run, sp, 1, PyObject_SetAttr(sp[-1], 
 
 // Leaves (method, self) when the attribute is an unbound method, else (null, attribute): Call takes both.
 HANDLER(LoadMethod) {
-    PyObject* method = nullptr;
-    const bool unbound = _PyObject_GetMethod(sp[-1], run.name(ins.arg), &method);
+    PyObject* method = Py_XNewRef(member_of(sp[-1], run.name(ins.arg)));
+    const bool unbound = !method && _PyObject_GetMethod(sp[-1], run.name(ins.arg), &method);
     if (!method) return fail(run, sp);
     PyObject* self = sp[-1];
     if (unbound) {

@@ -1,5 +1,6 @@
 // The operator log: an object on torch's dispatch-mode stack sees every operator, calls it and notes it. Rows hold numbers and weak
 // references, never tensors. Storage numbers say which rows share memory: decided when an operator returns, while its arguments are alive.
+#include "plugin/interpret/members.h"
 #include "plugin/record/kinds.h"
 #include "plugin/record/recorder.h"
 #include "plugin/torch/internals.h"
@@ -307,6 +308,12 @@ int init_dispatch() {
     if (rule && PyFunction_Check(rule.get())) rule_code = (PyCodeObject*)Py_NewRef(PyFunction_GET_CODE(rule.get()));
     if (!push_function || !pop_function || !top_of_stack || !rule) return -1;
     if (PyObject_SetAttrString(type.get(), "supports_higher_order_operators", Py_True) < 0) return -1;
+    if (PyRef getattr = PyRef::steal(module_getattr())) {
+        std::vector<PyRef> dicts;
+        for (const char* name : {"_parameters", "_buffers", "_modules"}) dicts.push_back(PyRef::steal(PyUnicode_InternFromString(name)));
+        note_member_getattr(getattr.get(), std::move(dicts));
+    }
+    PyErr_Clear();
     mode = PyObject_CallNoArgs(type.get());
     return mode ? 0 : -1;
 }

@@ -1,4 +1,5 @@
 // Where values come from: sources, shadows, the identity table, and the guards that reading needs.
+#include "plugin/interpret/members.h"
 #include "plugin/record/kinds.h"
 #include "plugin/record/recorder.h"
 
@@ -292,6 +293,30 @@ int Recorder::dict_attribute(uint64_t key, PyObject* d, int shadow, PyObject* na
     guard(GuardKind::Missing, source);
     return absent;
 }
+// What a __getattr__ finds that only looks into dicts of the object (members.h); the interpreter answers it in the same way.
+int Recorder::member_attribute(PyObject* o, int shadow, PyObject* name) {
+    const std::vector<PyRef>* dicts = member_dicts(o, name);
+    if (!dicts) return kOpen;
+    static PyObject* getattr = PyUnicode_InternFromString("__getattr__");
+    type_lookup(Py_TYPE(o), getattr, _PyType_Lookup(Py_TYPE(o), getattr));
+    int own = sources.child(SourceKind::Dict, shadow);
+    for (const PyRef& key : *dicts) {
+        if (written(own, key.get())) return kOpen;
+        int place = sources.child(SourceKind::Item, own, key.get());
+        PyObject* members = PyDict_GetItemWithError(dict_of(o), key.get());
+        if (!members) {
+            guard(GuardKind::Missing, place);
+            continue;
+        }
+        if (!PyDict_CheckExact(members)) return kOpen;
+        place = known_source(place, members);
+        use_type(members, place);
+        bool there = PyDict_GetItemWithError(members, name), changed = written(place, name);
+        if (there) return changed ? int(kWritten) : sources.child(SourceKind::Item, place, name);
+        if (!changed) guard(GuardKind::Missing, sources.child(SourceKind::Item, place, name));
+    }
+    return kOpen;
+}
 // What the guard on a tensor or the operators say needs no source; what Python keeps on it, and what autograd notes, does.
 int Recorder::tensor_attribute(PyObject* o, int shadow, PyObject* name, PyObject* in_type) {
     if (shadow <= 0) return kOpen;
@@ -314,7 +339,8 @@ int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
     static PyObject* dunder_dict = PyUnicode_InternFromString("__dict__");
     if (PyType_Check(o)) return class_attribute(o, shadow, name);
     const uint64_t key = mix(uint64_t(shadow), uint64_t(name), uint64_t(Py_TYPE(o)) + generic) | 1;
-    if (int known = shadow > 0 ? known_attribute(key, o, name) : int(Unknown); known != Unknown) return known;
+    if (int known = shadow > 0 ? known_attribute(key, o, name) : int(Unknown); known != Unknown)
+        return known == kOpen ? member_attribute(o, shadow, name) : known;
     if (!generic && !PyModule_Check(o) && !generic_getattribute(Py_TYPE(o))) {
         use_type(o, shadow);  // a __getattribute__ in Python decides, and is recorded
         static PyObject* getattribute = PyUnicode_InternFromString("__getattribute__");
@@ -350,7 +376,8 @@ int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
     bool value_of_class = in_type && !Py_TYPE(in_type)->tp_descr_get && in_class > 0;
     int absent = value_of_class ? in_class : int(kOpen);  // otherwise a method, or __getattr__
     PyObject* d = dict_of(o);
-    return d ? dict_attribute(key, d, shadow, name, absent) : absent;
+    int source = d ? dict_attribute(key, d, shadow, name, absent) : absent;
+    return source == kOpen && !in_type ? member_attribute(o, shadow, name) : source;
 }
 // The shadow of a global name; kOpen when it is nowhere.
 int Recorder::global(PyObject* globals, PyObject* builtins, PyObject* name) {

@@ -145,6 +145,7 @@ private:
     int tensor_attribute(PyObject* o, int shadow, PyObject* name, PyObject* in_type);
     int known_attribute(uint64_t key, PyObject* o, PyObject* name);
     int dict_attribute(uint64_t key, PyObject* dict, int shadow, PyObject* name, int absent);
+    int member_attribute(PyObject* o, int shadow, PyObject* name);
     int class_attribute(PyObject* type, int shadow, PyObject* name);
     int global(PyObject* globals, PyObject* builtins, PyObject* name);
     int item(PyObject* o, int shadow, PyObject* key, int key_shadow);

@@ -6,6 +6,9 @@
 namespace framejit {
 
 PyObject* torch_c_function(const char* name);  // attribute of torch._C, new reference; null with a Python error
+// torch.nn.Module.__getattr__, new reference, when it is the function that looks into _parameters, _buffers and _modules in this order and
+// nowhere else; null (maybe with a Python error): another one.
+PyObject* module_getattr();
 PyObject* dispatch_rule_lookup();  // torch._library.simple_registry.find_torch_dispatch_rule, new reference; null with a Python error
 
 }  // namespace framejit

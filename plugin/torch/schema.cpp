@@ -125,15 +125,18 @@ bool read_text(std::string_view text, OpSchema& op) {
 bool read_tags(PyObject* overload, OpSchema& op) {
     static PyObject* const tag = PyObject_GetAttrString(torch.module, "Tag");
     if (!tag) return false;
-    static PyObject* const seeded = PyObject_GetAttrString(tag, "nondeterministic_seeded");
-    static PyObject* const data = PyObject_GetAttrString(tag, "data_dependent_output");
-    static PyObject* const shape = PyObject_GetAttrString(tag, "dynamic_output_shape");
+    static const auto number = [](PyObject* t) { return t ? PyLong_AsLong(PyRef::steal(PyNumber_Long(t)).get()) : -1; };
+    static const long seeded = number(attribute(tag, "nondeterministic_seeded").get());
+    static const long data = number(attribute(tag, "data_dependent_output").get());
+    static const long shape = number(attribute(tag, "dynamic_output_shape").get());
     PyRef tags = attribute(overload, "tags");
-    PyRef items = tags ? PyRef::steal(PySequence_List(tags.get())) : PyRef();
-    if (!items || !seeded || !data || !shape) return false;
-    auto has = [&](PyObject* wanted) { return PySequence_Contains(items.get(), wanted); };
-    op.random = has(seeded) == 1;
-    op.data_dependent = has(data) == 1 || has(shape) == 1;
+    PyRef items = tags ? PyRef::steal(PySequence_Fast(tags.get(), "tags")) : PyRef();
+    if (!items || PyErr_Occurred()) return false;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+        const long t = number(PySequence_Fast_GET_ITEM(items.get(), i));  // as numbers: comparing the objects takes five times as long
+        op.random |= t == seeded;
+        op.data_dependent |= t == data || t == shape;
+    }
     return !PyErr_Occurred();
 }
 
@@ -152,16 +155,15 @@ void add_hidden_writes(OpSchema& op) {
 }
 
 // Not OpOverload._can_decompose, which counts decompositions written in Python that eager never runs (native_batch_norm).
-bool read_decomposes(OpSchema& op) {
-    auto ask = [&](const char* key) {
-        PyRef answer = PyRef::steal(key ? PyObject_CallMethod(torch.C, "_dispatch_has_kernel_for_dispatch_key", "ss", op.name.c_str(), key)
-                                        : PyObject_CallMethod(torch.C, "_dispatch_has_kernel", "s", op.name.c_str()));
-        return answer ? PyObject_IsTrue(answer.get()) : -1;
-    };
-    int known = ask(nullptr);  // operators of TorchScript alone are not
-    int composite = known == 1 ? ask("CompositeImplicitAutograd") : 0;
-    op.decomposes = composite == 1;
-    return known >= 0 && composite >= 0;
+void read_decomposes(OpSchema& op) {
+    static PyObject* const ask = PyObject_GetAttrString(torch.C, "_dispatch_has_kernel_for_dispatch_key");
+    static PyObject* const key = [] {  // the enum: its name would be parsed each time
+        PyRef keys = attribute(torch.C, "DispatchKey");
+        return keys ? attribute(keys.get(), "CompositeImplicitAutograd").release() : nullptr;
+    }();
+    PyRef answer = PyRef::steal(ask && key ? PyObject_CallFunction(ask, "sO", op.name.c_str(), key) : nullptr);
+    op.decomposes = answer && PyObject_IsTrue(answer.get()) == 1;
+    if (!answer) PyErr_Clear();  // an operator of TorchScript alone
 }
 
 bool read_schema(PyObject* overload, OpSchema& op) {
@@ -171,7 +173,8 @@ bool read_schema(PyObject* overload, OpSchema& op) {
     if (!text || !read_text(text, op)) return false;
     op.overload = PyRef::share(overload);
     op.callable = attribute(overload, "_op");
-    if (!op.callable || !read_tags(overload, op) || !read_decomposes(op)) return false;
+    if (!op.callable || !read_tags(overload, op)) return false;
+    read_decomposes(op);
     add_hidden_writes(op);
     for (auto& argument : op.args) op.mutates |= argument.writes;
     for (int source : op.returns_alias) op.view |= source >= 0 && !op.mutates;
