@@ -36,6 +36,10 @@ uint32_t type_version(PyTypeObject*);    // changes whenever a class or its base
 PyObject** dict_slot(PyObject* object);  // where the object keeps its __dict__ (may hold null), or null. Makes no dict.
 PyObject* exception_in_flight(PyThreadState*);  // exc_info's value (borrowed, may be null)
 PyObject* proxied_mapping(PyObject*);           // of a mappingproxy, borrowed; null for anything else
+struct BoundSlot {                              // o.__getattribute__ of a C type: borrowed
+    PyObject *name, *self;
+};
+BoundSlot bound_slot(PyObject* method_wrapper);
 void init_lru_cache();                          // once, at import: runs Python code
 bool is_lru_cache(PyObject*);                   // a functools.lru_cache wrapper written in C
 // The key of a call of an untyped cache, new, or null without an error; keywords: names of the last arguments, or null.

@@ -97,4 +97,19 @@ PyObject* proxied_mapping(PyObject* o) {
     return mapping;
 }
 
+BoundSlot bound_slot(PyObject* method_wrapper) {
+    struct Seen {
+        PyObject* parts[2] = {};
+        int count = 0;
+    } seen;  // it refers to its descriptor and to its object, in this order
+    auto note = [](PyObject* part, void* into) {
+        auto& s = *static_cast<Seen*>(into);
+        if (s.count < 2) s.parts[s.count++] = part;
+        return 0;
+    };
+    _PyMethodWrapper_Type.tp_traverse(method_wrapper, note, &seen);
+    if (seen.count < 2 || !Py_IS_TYPE(seen.parts[0], &PyWrapperDescr_Type)) return {};
+    return {PyDescr_NAME(seen.parts[0]), seen.parts[1]};
+}
+
 }  // namespace framejit

@@ -86,6 +86,21 @@ const CallRow& row_of(PyObject* fn) {
     }
     return r;
 }
+// dict.get for super().get: a method of a builtin type that is bound already. Null: something else.
+PyObject* unbound(PyObject* fn) {
+    PyObject* self = PyCFunction_Check(fn) ? PyCFunction_GET_SELF(fn) : nullptr;
+    if (!self || PyModule_Check(self) || PyType_Check(self)) return nullptr;
+    static auto& methods = *new std::unordered_map<const void*, PyRef>;  // never destroyed: holds references
+    const PyMethodDef* def = ((PyCFunctionObject*)fn)->m_ml;
+    auto [at, fresh] = methods.try_emplace(def);
+    if (!fresh) return at->second.get();
+    PyTypeObject* base = Py_TYPE(self);  // the class that has it in C: a subclass may override the name
+    while (base->tp_base && (base->tp_flags & Py_TPFLAGS_HEAPTYPE)) base = base->tp_base;
+    PyRef name = PyRef::steal(PyUnicode_InternFromString(def->ml_name));
+    PyObject* found = name ? _PyType_Lookup(base, name.get()) : nullptr;
+    if (found && Py_IS_TYPE(found, &PyMethodDescr_Type)) at->second = PyRef::share(found);
+    return at->second.get();
+}
 PyRef interned(PyObject* name) {
     PyObject* n = Py_NewRef(name);
     PyUnicode_InternInPlace(&n);
@@ -336,15 +351,12 @@ int Recorder::slot_wrapper(PyObject* fn, PyObject** args, const int* shadows, in
     constexpr int kOther = kOpen - 100;
     bool bound = Py_IS_TYPE(fn, &_PyMethodWrapper_Type);
     if (!bound && !Py_IS_TYPE(fn, &PyWrapperDescr_Type)) return kOther;
-    PyRef name = PyRef::steal(PyObject_GetAttrString(fn, "__name__"));
-    PyRef self = bound ? PyRef::steal(PyObject_GetAttrString(fn, "__self__")) : PyRef::share(total ? args[0] : nullptr);
-    if (!name || !self) {
-        PyErr_Clear();
-        return kOther;
-    }
+    const BoundSlot slot = bound ? bound_slot(fn) : BoundSlot{PyDescr_NAME(fn), total ? args[0] : nullptr};
+    if (!slot.name || !slot.self) return kOther;
+    PyRef self = PyRef::share(slot.self);
     int first = bound ? 0 : 1, rest = total - first;
     int self_shadow = bound ? lookup(self.get(), true) : shadows[0];
-    auto is = [&](const char* n) { return !PyUnicode_CompareWithASCIIString(name.get(), n); };
+    auto is = [&](const char* n) { return !PyUnicode_CompareWithASCIIString(slot.name, n); };
     if (rest == 1 && is("__getattribute__") && PyUnicode_Check(args[first]))
         return attribute(self.get(), self_shadow, interned(args[first]).get(), true);
     if (rest == 2 && is("__setattr__") && PyUnicode_Check(args[first])) {
@@ -516,22 +528,13 @@ int Recorder::call(Shadow& sh, PyObject* fn, int fn_shadow, PyObject** args, con
                 value)
                 use(value.get(), known_source(sources.child(SourceKind::Attr, fn_shadow, name.get()), value.get()));
     if (int kept = kept_result(fn, fn_shadow, args, shadows, total, kw); kept != kOpen) return kept;
-    // A method of a builtin type that is already bound (super().get, d.get kept in a variable): as if self were an argument.
-    if (PyCFunction_Check(fn)) {
+    if (PyObject* method = unbound(fn)) {  // as if self were an argument
         PyObject* bound = PyCFunction_GET_SELF(fn);
-        if (bound && !PyModule_Check(bound) && !PyType_Check(bound) && strcmp(Py_TYPE(bound)->tp_name, "PyCapsule") != 0) {
-            PyTypeObject* base = Py_TYPE(bound);  // the class that has it in C: a subclass may override the name
-            while (base->tp_base && (base->tp_flags & Py_TPFLAGS_HEAPTYPE)) base = base->tp_base;
-            PyRef descr = PyRef::steal(PyObject_GetAttrString((PyObject*)base, ((PyCFunctionObject*)fn)->m_ml->ml_name));
-            if (descr && Py_IS_TYPE(descr.get(), &PyMethodDescr_Type)) {
-                std::vector<PyObject*> a(args, args + total);
-                std::vector<int> s(shadows, shadows + total);
-                a.insert(a.begin(), bound);
-                s.insert(s.begin(), lookup(bound, true));
-                return c_call(sh, descr.get(), a.data(), s.data(), total + 1, positional + 1, kw);
-            }
-            PyErr_Clear();
-        }
+        std::vector<PyObject*> a(args, args + total);
+        std::vector<int> s(shadows, shadows + total);
+        a.insert(a.begin(), bound);
+        s.insert(s.begin(), lookup(bound, true));
+        return c_call(sh, method, a.data(), s.data(), total + 1, positional + 1, kw);
     }
     return c_call(sh, fn, args, shadows, total, positional, kw);
 }

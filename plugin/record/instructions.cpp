@@ -234,8 +234,10 @@ struct Instructions {
             return;
         }
         // The same as a plain call with the elements; their shadows are found by identity.
-        std::vector<PyObject*> all;
-        std::vector<int> shadows;
+        std::vector<PyObject*>& all = r.unpacked_;
+        std::vector<int>& shadows = r.unpacked_shadows_;
+        all.clear();
+        shadows.clear();
         auto add = [&](PyObject* v) {
             all.push_back(v);
             shadows.push_back(r.lookup(v, true));
@@ -244,11 +246,13 @@ struct Instructions {
         for (Py_ssize_t i = 0; i < n; ++i) add(PyTuple_GET_ITEM(args, i));
         PyRef names;
         if (kwargs && PyDict_GET_SIZE(kwargs)) {
-            PyRef keys = PyRef::steal(PyDict_Keys(kwargs));
-            names = PyRef::steal(PyList_AsTuple(keys.get()));
+            names = PyRef::steal(PyTuple_New(PyDict_GET_SIZE(kwargs)));
             PyObject *k, *v;
-            Py_ssize_t pos = 0;
-            while (PyDict_Next(kwargs, &pos, &k, &v)) add(v);
+            Py_ssize_t pos = 0, i = 0;
+            while (PyDict_Next(kwargs, &pos, &k, &v)) {
+                PyTuple_SET_ITEM(names.get(), i++, Py_NewRef(k));
+                add(v);
+            }
         }
         sh.result = r.call(sh, fn, fs, all.data(), shadows.data(), int(all.size()), int(n), names.get());
         if (sh.kept_names) Py_CLEAR(sh.kept_names);

@@ -84,15 +84,17 @@ int Recorder::value_of(PyObject* v) {
 
 uint64_t Recorder::location(int source, PyObject* key) {
     Py_hash_t h = key && (PyUnicode_CheckExact(key) || number(key)) ? PyObject_Hash(key) : Py_hash_t(key);
-    return mix(77, uint64_t(source), uint64_t(h));
+    return mix(77, uint64_t(source), uint64_t(h)) | 1;
 }
-void Recorder::wrote(int source, PyObject* key, int shadow) { written_[location(source, key)] = shadow; }
+void Recorder::wrote(int source, PyObject* key, int shadow) {
+    *written_.emplace(location(source, key), shadow).first = shadow;
+    any_written_ = true;
+    constant_written_ |= source > 0 && sources[source].kind == SourceKind::Const;
+}
 bool Recorder::written(int source, PyObject* key) {
-    if (written_.empty()) return false;
-    auto it = written_.find(location(source, key));
-    if (it == written_.end()) return false;
-    written_shadow_ = it->second;
-    return true;
+    const int* shadow = any_written_ ? written_.find(location(source, key)) : nullptr;
+    if (shadow) written_shadow_ = *shadow;
+    return shadow;
 }
 void Recorder::added(PyObject* d, int source, PyObject* key) {
     if (PyDict_Check(d) && plain_key(key) && !PyDict_GetItemWithError(d, key)) added_[source].push_back(PyRef::share(key));
@@ -382,7 +384,7 @@ int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
 // The shadow of a global name; kOpen when it is nowhere.
 int Recorder::global(PyObject* globals, PyObject* builtins, PyObject* name) {
     const uint64_t key = mix(uint64_t(globals), uint64_t(name), 2) | 1;
-    if (int* known = written_.empty() ? reads_.find(key) : nullptr) return *known;  // names in code are interned
+    if (int* known = constant_written_ ? nullptr : reads_.find(key)) return *known;  // names in code are interned
     int g = sources.constant(globals);
     if (written(g, name)) return kWritten;
     int source = sources.child(SourceKind::Item, g, name);

@@ -207,7 +207,8 @@ private:
     std::vector<int> storage_owner_;                          // by number: the row that was seen first
     std::vector<PyObject*> keep_;                             // everything whose address is a key above stays alive until the end
     std::unordered_map<Frame*, std::vector<int>> suspended_;  // generators
-    std::unordered_map<uint64_t, int> written_;               // (source of the object, key) -> shadow of the value
+    FlatMap written_;                                         // (source of the object, key) -> shadow of the value
+    bool any_written_ = false, constant_written_ = false;     // globals, context variables
     int written_shadow_ = Internal;
     std::unordered_map<int, std::vector<PyRef>> added_;                   // keys that a dict did not have at entry
     std::unordered_map<int, int64_t> grown_;                              // containers that were only appended to: their length at entry
@@ -219,6 +220,8 @@ private:
         PyObject* kwnames = nullptr;
         int positional = 0;
     } pending_;
+    std::vector<PyObject*> unpacked_;  // of the call in hand: f(*args, **kwargs)
+    std::vector<int> unpacked_shadows_;
     PyObject* kwnames_ = nullptr;
     PyRef scalar_;  // deferred, and its shadow
     int scalar_shadow_ = Internal;
