@@ -47,6 +47,8 @@ struct Parsed {
 bool parse_instructions(const uint8_t* bytes, int units, Parsed& out) {
     Code& code = *out.code;
     code.at.reserve(units + 1);
+    code.ins.reserve(units / 2 + 1);  // a little more than half are caches
+    out.jumps_to.reserve(units / 2 + 1);
     for (int unit = 0; unit < units;) {
         const int start = unit;
         int arg = 0;

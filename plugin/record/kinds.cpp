@@ -5,14 +5,9 @@
 
 namespace framejit {
 
-bool immutable(PyObject* o) {
-    PyTypeObject* t = Py_TYPE(o);
-    return o == Py_None || t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type || t == &PyUnicode_Type || t == &PyBytes_Type ||
-           t == &PyEllipsis_Type || t == &PyComplex_Type || t == &PySlice_Type || t == &PyRange_Type || o == Py_NotImplemented;
-}
 bool plain_c_value(PyObject* o) {
     const char* n = Py_TYPE(o)->tp_name;
-    if (strncmp(n, "torch.", 6) != 0) return false;
+    if ((Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE) || n[0] != 't' || strncmp(n, "torch.", 6) != 0) return false;
     for (const char* k : {"dtype", "device", "layout", "memory_format", "Size", "finfo", "iinfo"})
         if (!strcmp(n + 6, k)) return true;
     return false;
@@ -30,8 +25,6 @@ bool code_like(PyObject* o) {
            Py_IS_TYPE(o, &PyProperty_Type) || Py_IS_TYPE(o, &PyClassMethodDescr_Type) || Py_IS_TYPE(o, &PyMemberDescr_Type) ||
            Py_IS_TYPE(o, &PyStaticMethod_Type) || Py_IS_TYPE(o, &PyClassMethod_Type) || torch_operator(o) || numpy_function(o);
 }
-bool container(PyObject* o) { return PyDict_Check(o) || PyList_Check(o) || PyTuple_Check(o) || PyAnySet_Check(o); }
-bool number(PyObject* o) { return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o); }
 
 bool plain_key(PyObject* k) {
     return PyUnicode_CheckExact(k) || PyLong_CheckExact(k) || PyBool_Check(k) || PyFloat_CheckExact(k) || k == Py_None ||

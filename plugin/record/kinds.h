@@ -4,12 +4,19 @@
 
 namespace framejit {
 
-bool immutable(PyObject*);       // int, float, str, bool, None, bytes, Ellipsis, complex, slice: no identity, compared by value
+// int, float, str, bool, None, bytes, Ellipsis, complex, slice: no identity, compared by value. Asked several times per instruction.
+inline bool immutable(PyObject* o) {
+    if (PyType_HasFeature(Py_TYPE(o), Py_TPFLAGS_HEAPTYPE)) return false;
+    PyTypeObject* t = Py_TYPE(o);
+    return o == Py_None || t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type || t == &PyUnicode_Type || t == &PyBytes_Type ||
+           t == &PyEllipsis_Type || t == &PyComplex_Type || t == &PySlice_Type || t == &PyRange_Type || o == Py_NotImplemented;
+}
 bool plain_c_value(PyObject*);   // torch.dtype, device, layout, memory_format, Size: immutable C objects, compared by value
 bool code_like(PyObject*);       // types, functions, builtins, modules, descriptors: reached in ways that are not followed
-bool container(PyObject*);       // dict, list, tuple, set
+inline bool container(PyObject* o) { return PyDict_Check(o) || PyList_Check(o) || PyTuple_Check(o) || PyAnySet_Check(o); }
 bool constant_tuple(PyObject*);  // a tuple of constants: as good as a constant itself
-bool number(PyObject*);          // exact int, float or bool: arithmetic on it runs no user code
+// exact int, float or bool: arithmetic on it runs no user code
+inline bool number(PyObject* o) { return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o); }
 bool plain_key(PyObject*);       // a dict key whose hash and comparison run no Python code
 bool derived_value(PyObject*);   // of a class derived from str, int, float, bytes: a member of an enum
 bool opaque_value(PyObject*);    // a C object whose contents cannot be guarded: deque, numpy array or scalar, bytearray
