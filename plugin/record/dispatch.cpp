@@ -42,6 +42,10 @@ int Recorder::storage_number(const void* address, const std::vector<int>* among)
     if (address) storage_at_.put(address, number);
     return number;
 }
+bool Recorder::made_inside(const void* storage) {
+    const int* known = storage_at_.find(storage);
+    return known && tensors[storage_owner_[*known]].op >= 0;
+}
 // The row of a tensor. `result`: an operator has just returned it (the caller sets op and storage).
 int Recorder::note_tensor(PyObject* t, bool result) {
     if (int i = tensor_number(t); i >= 0) return i;
@@ -282,6 +286,8 @@ PyObject* mode_dispatch(PyObject* self, PyObject* const* a, Py_ssize_t n) {
     bool scalar = schema->name == "aten::_local_scalar_dense";
     if (r && scalar && !r->guard_data(PyTuple_GET_ITEM(args, 0))) r->note_break(break_data);
     if (r && r->strict && r->broken()) return raise_break(r->found);
+    if (r && r->keeps_entry && (schema->mutates || schema->random) && !r->broken())
+        r->entry.keep(*schema, args, kwargs, [](void* of, void* storage) { return static_cast<Recorder*>(of)->made_inside(storage); }, r);
     PyObject* result = PyObject_Call(schema->callable.get(), args, kwargs);
     if (r && result && !scalar) r->note_op(overload, args, kwargs, result);
     return result;

@@ -153,8 +153,8 @@ private:
             StorageState& s = storage_of(t);
             if (s.kind == StorageState::Unset) {
                 open_input(t);
-                if (tr.constant) own(t, Ref(values_[t].value));  // torch.tensor([1.]) is a new tensor in every call
-            } else if (tr.source > 0 || tr.constant)
+                if (tr.constant) own(t, Ref(values_[t].value));         // torch.tensor([1.]) is a new tensor in every call
+            } else if ((tr.source > 0 || tr.constant) && s.owner != t)  // the owner is asked again after an extern wrote to it
                 open_alias(t);
         }
         StorageState& s = storage_of(t);

@@ -11,6 +11,7 @@
 #pragma once
 #include "plugin/flat_map.h"
 #include "plugin/frame/frame.h"
+#include "plugin/record/entry_state.h"
 #include "plugin/record/log.h"
 #include <memory>
 #include <unordered_map>
@@ -106,6 +107,8 @@ public:
     const std::unordered_set<uint64_t>* no_data_guards = nullptr;  // places (data_place) where the value kept changing
     Recipes recipes;
     GlobalState state;
+    EntryState entry;  // for the self-check
+    bool keeps_entry = false;
     Break found;          // valid when broken()
     bool strict = false;  // a break is an error: what comes after it must not run
     std::string failure;
@@ -114,6 +117,7 @@ public:
     double record_ms = 0;
 
     // dispatch.cpp
+    bool made_inside(const void* storage);
     bool guard_data(PyObject* tensor);  // false: a break is needed
     bool guard_shape(const OpRow&);
     TensorRow* tensor_row(PyObject*);

@@ -1,6 +1,6 @@
 // The self-check: before a plan serves, its graph runs once on the recording's own inputs, and every tensor is compared with what eager
-// made. Skipped, and the report says why, where the inputs are no longer what they were: the region wrote to one of them, drew random
-// numbers, or let one go.
+// made; what it writes to its inputs is compared too, on copies of what they held before (entry_state.h). Skipped, and the report says why,
+// where the inputs are no longer what they were.
 #include "plugin/replay/plan.h"
 #include <cmath>
 
@@ -71,16 +71,17 @@ std::string RegionPlan::self_check(Recorder& r, std::string& unchecked) const {
         unchecked = why;
         return "";
     };
-    if (!g.written.empty()) return skip("it writes to its inputs");
-    if (g.random) return skip("it draws random numbers");
-    std::vector<PyRef> inputs, recorded;
+    if (!r.entry.why().empty()) return skip(r.entry.why().c_str());
+    std::vector<PyRef> inputs, held, recorded;
     std::vector<PyObject*> list;
     for (int t : g.inputs) {
         if (t < 0) return skip("a Python number is one of its inputs");
         PyObject* o = r.tensors[t].constant ? r.tensors[t].constant.get() : PyWeakref_GET_OBJECT(r.tensors[t].weak.get());
         if (o == Py_None || !matches(o, r.tensors[t].spec)) return skip("an input was gone or changed when the recording ended");
         inputs.push_back(PyRef::share(o));
-        list.push_back(o);
+        held.push_back(r.entry.at_entry(o));
+        if (!r.entry.why().empty()) return skip(r.entry.why().c_str());
+        list.push_back(held.back().get());
     }
     for (int t : wanted_rows_) {
         PyObject* o = PyWeakref_GET_OBJECT(r.tensors[t].weak.get());
@@ -88,6 +89,7 @@ std::string RegionPlan::self_check(Recorder& r, std::string& unchecked) const {
         recorded.push_back(PyRef::share(o));
     }
     Objects made;
+    const EntryState::Replayed generator(r.entry);
     if (program_->run(list.data(), made)) {
         PyObject *type, *value, *tb;
         PyErr_Fetch(&type, &value, &tb);
@@ -107,6 +109,10 @@ std::string RegionPlan::self_check(Recorder& r, std::string& unchecked) const {
             wrong = "the result of " + (row.op >= 0 ? r.ops[row.op].schema->name : std::string("an input")) + " " + difference;
         }
         Py_DECREF(made[k]);
+    }
+    for (int w : g.written) {
+        std::string difference = compare(inputs[size_t(w)].get(), held[size_t(w)].get());
+        if (!difference.empty() && wrong.empty()) wrong = "an input that the region writes " + difference;
     }
     unchecked.clear();
     return wrong;

@@ -223,6 +223,7 @@ void Session::start(Activation& a, Frame* f, const Ins& ins, PyObject** sp) {
     recorder_->no_data_guards = &program_.no_data_guards;
     recorder_->entry_unit = ins.start;
     recorder_->strict = program_.options.fullgraph;
+    recorder_->keeps_entry = program_.options.self_check;
     a.recording = serial_;
     a.is_root = true;
     a.begun = &ins;
