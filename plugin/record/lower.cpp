@@ -419,6 +419,13 @@ private:
     }
 
     // ---- externs ----
+    static OperatorPlace place_of(const OpRow& op) {
+        if (!op.code) return {};
+        const char* file = PyUnicode_AsUTF8(op.code->co_filename);
+        const char* function = PyUnicode_AsUTF8(op.code->co_name);
+        PyErr_Clear();
+        return {file ? file : "?", function ? function : "?", line_at(op.code, op.unit)};
+    }
     void lower_extern(const OpRow& op, int target) {
         ExternCall call;
         call.id = int(out_.externs.size());
@@ -461,7 +468,7 @@ private:
             return fail(op.schema->name + " cannot be called again");
         }
         out_.externs.push_back(std::move(ext));
-        out_.extern_names.push_back(op.schema->name);
+        out_.extern_places.push_back(place_of(op));
         Ref node = out_.graph.extern_call(call, in);
         int k = 0;
         if (target >= 0) written_by_extern(target, out_.graph.result(node, k++));

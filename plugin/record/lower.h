@@ -17,11 +17,15 @@ struct CapturedTensor {  // how the caller gets a tensor of the log after the gr
     int torch_dtype = -1;
     bool detached = false;  // of an input that requires grad, without it
 };
+struct OperatorPlace {
+    std::string file, function;
+    int line = 0;  // 0: not known
+};
 struct CapturedGraph {
     Graph graph;
     std::vector<int> inputs;      // tensor rows; negative: ~source of a Python number (0-dim float64 or int64)
     std::vector<Extern> externs;  // by ExternCall::id
-    std::vector<std::string> extern_names;
+    std::vector<OperatorPlace> extern_places;
     std::vector<CapturedTensor> tensors;  // one per wanted row
     std::vector<int> written;             // positions of inputs whose memory the graph changes
     std::vector<std::string> mistakes;    // rules that disagreed with the real result: our bugs, reported

@@ -17,8 +17,8 @@ using Objects = boost::container::small_vector<PyObject*, 16>;  // of one call: 
 class TensorProgram {
 public:
     static std::shared_ptr<const TensorProgram> build(CapturedGraph, std::string& error);
-    // inputs: tensors in the order of `input_rows()`. results: one new reference per wanted tensor. 0, 1 (an index is out of range: nothing
-    // was written outside) or -1 with a Python error.
+    // inputs: tensors in the order of `input_rows()`. results: one new reference per wanted tensor. 0, 1 (an operator raised, and nothing
+    // outside has changed: eager raises it again, with the user's lines) or -1 with a Python error.
     int run(PyObject* const* inputs, Objects& results) const;
     const std::vector<int>& input_rows() const { return graph_.inputs; }
     const CapturedGraph& captured() const { return graph_; }
@@ -29,6 +29,9 @@ private:
     struct Memory;
     int prepare(Memory&, PyObject* const* inputs) const;
     int run_extern(const ExternStep&, Memory&) const;
+    int run_step(size_t step, Memory&, int threads) const;
+    bool felt_outside(size_t step) const;
+    void say_where(size_t step) const;
     PyObject* tensor_of(Memory&, int slot) const;
     CapturedGraph graph_;
     std::shared_ptr<const Executable> executable_;  // null: the graph computes nothing
@@ -40,6 +43,7 @@ private:
     std::vector<std::vector<Viewer>> views_;  // by extern call and argument
     std::vector<std::vector<char>> whole_;    // the argument is the slot's tensor itself
     std::vector<Viewer> result_views_;        // by wanted tensor
+    std::vector<char> outside_;               // by step: it writes to inputs, draws random numbers, or may do anything (a custom operator)
 };
 
 // Where the frame stands after the region.

@@ -170,7 +170,7 @@ const Ins* Session::point(Activation& a, Frame* f, const Ins& ins, PyObject**& s
     if (std::shared_ptr<Entry> e = program_.find(p, slots)) {
         bool failed = false;
         const Ins* next = replay(a, f, *e, sp, failed);
-        if (!failed) return next;
+        return failed ? &ins : next;  // failed: an operator raises, and eager will say so
     }
     if (program_.worth_recording(p)) {
         program_.note_miss(p, slots);

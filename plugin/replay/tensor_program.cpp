@@ -133,6 +133,7 @@ std::shared_ptr<const TensorProgram> TensorProgram::build(CapturedGraph captured
         if (slot.kind == Slot::Output || (slot.kind == Slot::Temp && slot.arena < 0))
             p->fresh_[s].allocate = Allocator(layouts[s].sizes, layouts[s].strides, row(slot.dtype).torch_code);
     }
+    for (size_t i = 0; i < exe.steps.size(); ++i) p->outside_.push_back(p->felt_outside(i));
     p->views_.resize(exe.externs.size());
     p->whole_.resize(exe.externs.size());
     for (const auto& step : exe.steps)
@@ -244,6 +245,51 @@ int TensorProgram::run_extern(const ExternStep& step, Memory& m) const {
     return 0;
 }
 
+// Does eager raise the same when it runs again? Not an interrupt, and not what a caller must see at once. The error goes.
+static bool again_eagerly() {
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) return false;
+    PyErr_Clear();
+    return true;
+}
+
+bool TensorProgram::felt_outside(size_t i) const {
+    auto of_input = [&](int s) {
+        const Slot& slot = executable_->slots[size_t(s)];
+        return slot.kind == Slot::Input || (slot.kind == Slot::Output && graph_.graph.outputs[size_t(slot.position)].into >= 0);
+    };
+    if (const auto* e = std::get_if<ExternStep>(&executable_->steps[i])) {
+        const OpSchema& schema = graph_.externs[size_t(executable_->externs[size_t(e->call)].id)].schema();
+        return schema.random || !schema.name.starts_with("aten::") || (schema.mutates && of_input(e->args[0]));
+    }
+    for (const auto& item : std::get<KernelStep>(executable_->steps[i]).items)
+        for (int s : item)
+            if (s >= 0 && executable_->slots[size_t(s)].kind == Slot::Output && of_input(s)) return true;
+    return false;
+}
+
+// 0; otherwise the step failed: with a Python error, or without one where an index is out of range.
+int TensorProgram::run_step(size_t i, Memory& m, int threads) const {
+    const auto& step = executable_->steps[i];
+    if (const auto* e = std::get_if<ExternStep>(&step)) return run_extern(*e, m);
+    const auto& k = std::get<KernelStep>(step);
+    int32_t bad;
+    if (work_us(k) > kReleaseGilUs) {
+        Py_BEGIN_ALLOW_THREADS bad = launch(k, m.at.data(), parallel_for(), threads);
+        Py_END_ALLOW_THREADS
+    } else
+        bad = launch(k, m.at.data(), parallel_for(), threads);
+    return bad;
+}
+
+// Something outside has changed already: the error stands, and its traceback names the line of the operator.
+void TensorProgram::say_where(size_t i) const {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_IndexError, "index out of range in self");
+    if (const auto* e = std::get_if<ExternStep>(&executable_->steps[i])) {
+        const OperatorPlace& at = graph_.extern_places[size_t(executable_->externs[size_t(e->call)].id)];
+        if (at.line) _PyTraceback_Add(at.function.c_str(), at.file.c_str(), at.line);
+    }
+}
+
 int TensorProgram::run(PyObject* const* inputs, Objects& results) const {
     Memory m;
     if (executable_) {
@@ -257,23 +303,12 @@ int TensorProgram::run(PyObject* const* inputs, Objects& results) const {
         for (size_t s = 0; s < exe.slots.size(); ++s)
             if (exe.slots[s].kind == Slot::Temp && exe.slots[s].arena >= 0) m.at[s] = lease.memory + exe.slots[s].arena;
         int threads = num_threads();
-        for (const auto& step : exe.steps) {
-            if (const auto* e = std::get_if<ExternStep>(&step)) {
-                if (int failed = run_extern(*e, m)) return failed;
-                continue;
-            }
-            const auto& k = std::get<KernelStep>(step);
-            int32_t bad;
-            if (work_us(k) > kReleaseGilUs) {
-                Py_BEGIN_ALLOW_THREADS bad = launch(k, m.at.data(), parallel_for(), threads);
-                Py_END_ALLOW_THREADS
-            } else
-                bad = launch(k, m.at.data(), parallel_for(), threads);
-            if (bad && graph_.written.empty() && !graph_.random) return 1;
-            if (bad) {  // something outside has changed already: this is the error that eager raises at this operator
-                PyErr_SetString(PyExc_IndexError, "index out of range in self");
-                return -1;
-            }
+        bool changed = false;  // something outside
+        for (size_t i = 0; i < exe.steps.size(); ++i) {
+            changed = changed || outside_[i];
+            const int failed = run_step(i, m, threads);
+            if (failed && (changed || !again_eagerly())) return say_where(i), -1;
+            if (failed) return 1;
         }
     }
     for (int i : graph_.written)

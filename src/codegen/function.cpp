@@ -89,6 +89,7 @@ void Function::start(const std::string& name) {
     constants_.entry = block("entry");
     b_.SetInsertPoint(constants_.entry);
     failed_ = nullptr;
+    find_unread_checks();
     for (const Expr& e : k_.exprs)
         if (e.kind == Expr::Checked && !failed_) {
             failed_ = b_.CreateAlloca(b_.getInt32Ty());
@@ -181,6 +182,19 @@ Function::Work Function::work_of(int stage) const {
     return w;
 }
 
+void Function::find_unread_checks() {
+    std::vector<char> read(k_.exprs.size());
+    for (const Expr& e : k_.exprs) {
+        for (int a : e.args) read[size_t(a)] = 1;
+        for (const Term& t : e.at.terms) read[size_t(t.expr)] = 1;
+        if (e.guard >= 0) read[size_t(e.guard)] = 1;
+    }
+    for (const Store& s : k_.stores) read[size_t(s.expr)] = 1;
+    unread_checks_.clear();
+    for (size_t i = 0; i < k_.exprs.size(); i++)
+        if (k_.exprs[i].kind == Expr::Checked && !read[i]) unread_checks_.push_back(int(i));
+}
+
 // One vector at lane `at`: reductions take their step, then values are kept and stored.
 void Function::pass(const Work& w, Carry& acc, size_t first, Value* at, Value* mask) {
     var_[kLane] = at;
@@ -193,6 +207,11 @@ void Function::pass(const Work& w, Carry& acc, size_t first, Value* at, Value* m
         b_.CreateAlignedStore(vec_->shrink(vector(keep), d), p, llvm::Align(uint64_t(size_of(d))));
     }
     for (int s : w.stores) store(k_.stores[s]);
+    for (int id : unread_checks_) {
+        bool known = true;
+        for (int v = 0; v < kVars; v++) known = known && (var_[size_t(v)] || !varies(id, bit(v)));
+        if (known) get(id);
+    }
     scopes_.pop_back();
 }
 

@@ -102,6 +102,7 @@ private:
     void split(const std::string& name);
     void split_finish(const std::string& name);
     Work work_of(int stage) const;
+    void find_unread_checks();
     void pass(const Work&, Carry&, size_t first, Value* at, Value* mask);  // one vector
     bool streaming_stores() const;
 
@@ -123,7 +124,7 @@ private:
     std::unordered_set<int> kept_ready_;
     int stage_ = 0;
     bool streaming_ = false;
-    bool checks_ = false;
+    std::vector<int> unread_checks_;  // bounds checks of an index into one repeated number: no element is read, but eager would raise
 };
 
 }  // namespace framejit

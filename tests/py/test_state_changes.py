@@ -303,3 +303,47 @@ def test_numpy_arrays_change():
         for value in (2.0, 2.0, 5.0, 5.0, 2.0):
             a = np.array([value, 1.0])
             same(compiled(ONE, a), function(ONE, a))
+
+
+INDEX = torch.tensor([1])
+
+
+def raising_inv(x, index):
+    y = x * 2
+    z = torch.linalg.inv(y)
+    return z + index
+
+
+def raising_after_a_write(x, index):
+    x.mul_(2)
+    y = torch.embedding(torch.ones(5, 3), index)
+    return y + 1
+
+
+def raising_after_an_extern_write(x, index):
+    x.index_copy_(0, INDEX, torch.ones(1, 3))
+    return torch.linalg.inv(x)
+
+
+@pytest.mark.parametrize(
+    "function, x, index",
+    [(raising_inv, torch.zeros(3, 3), 1.0), (raising_after_a_write, torch.ones(3, 3), torch.tensor([7])), (raising_after_an_extern_write, torch.zeros(3, 3), 1.0)],
+)
+def test_an_error_in_a_compiled_region_is_eagers(function, x, index):
+    """Type, message, state, and the user's line in the traceback, where the region had compiled for inputs that raise nothing."""
+    compiled = framejit.compile(function, wait=True)
+    good = torch.tensor([1]) if torch.is_tensor(index) else index
+    with torch.no_grad():
+        for _ in range(3):
+            compiled(torch.eye(3), good)
+        assert framejit.report(compiled).functions[0]["calls"]["compiled"] >= 2
+        mine, eagers = x.clone(), x.clone()
+        with pytest.raises(Exception) as want:
+            function(eagers, index)
+        with pytest.raises(type(want.value)) as got:
+            compiled(mine, index)
+        assert str(got.value) == str(want.value) and torch.equal(mine, eagers)
+        lines = [(entry.name, entry.lineno + 1) for entry in got.traceback]
+        assert lines[-1] == [(entry.name, entry.lineno + 1) for entry in want.traceback][-1]
+        torch.testing.assert_close(compiled(torch.eye(3), good), function(torch.eye(3), good))
+    assert not framejit.report(compiled).functions[0]["recompiles"]
