@@ -69,6 +69,11 @@ bool holds_Function(const Looking& l) {
     return true;
 }
 
+bool holds_Bound(const Looking& l) {
+    return PyCFunction_Check(l.value) &&
+           reinterpret_cast<PyCFunctionObject*>(l.value)->m_ml == reinterpret_cast<PyMethodDescrObject*>(l.row.expected)->d_method;
+}
+
 bool holds_Present(const Looking&) { return true; }  // reached only with a value
 bool holds_Same(const Looking& l) { return l.value == l.other; }
 bool holds_NotSame(const Looking& l) { return l.value != l.other; }
@@ -95,6 +100,7 @@ std::string expects_Present(const Looking&) { return "something"; }
 std::string expects_Function(const Looking& l) {
     return "function " + print_value(reinterpret_cast<PyFunctionObject*>(l.row.expected)->func_qualname);
 }
+std::string expects_Bound(const Looking& l) { return "bound " + print_value(l.row.expected); }
 std::string expects_Same(const Looking&) { return "the same object as "; }
 std::string expects_NotSame(const Looking&) { return "another object than "; }
 std::string expects_Disjoint(const Looking&) { return "no storage shared with "; }

@@ -2,6 +2,7 @@
 // their effects depend on. A C callable without a row is a break: its result could come from hidden state.
 #include "plugin/record/kinds.h"
 #include "plugin/record/recorder.h"
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <unordered_map>
@@ -94,11 +95,15 @@ PyObject* unbound(PyObject* fn) {
     const PyMethodDef* def = ((PyCFunctionObject*)fn)->m_ml;
     auto [at, fresh] = methods.try_emplace(def);
     if (!fresh) return at->second.get();
-    PyTypeObject* base = Py_TYPE(self);  // the class that has it in C: a subclass may override the name
-    while (base->tp_base && (base->tp_flags & Py_TPFLAGS_HEAPTYPE)) base = base->tp_base;
     PyRef name = PyRef::steal(PyUnicode_InternFromString(def->ml_name));
-    PyObject* found = name ? _PyType_Lookup(base, name.get()) : nullptr;
-    if (found && Py_IS_TYPE(found, &PyMethodDescr_Type)) at->second = PyRef::share(found);
+    PyObject* bases = Py_TYPE(self)->tp_mro;
+    for (Py_ssize_t i = 0; name && i < PyTuple_GET_SIZE(bases); ++i) {  // a subclass may override the name
+        PyObject* dict = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(bases, i))->tp_dict;
+        PyObject* found = dict ? PyDict_GetItemWithError(dict, name.get()) : nullptr;
+        if (!found || !Py_IS_TYPE(found, &PyMethodDescr_Type) || ((PyMethodDescrObject*)found)->d_method != def) continue;
+        at->second = PyRef::share(found);
+        break;
+    }
     return at->second.get();
 }
 PyRef interned(PyObject* name) {
@@ -255,18 +260,44 @@ struct CallPolicy {
         Py_XDECREF(value);
         return value ? s : int(Recorder::kOpen);
     }
-    // set and reset: what is read back is what was written. A token that outlives the region cannot be rebuilt, and fails it.
+    // What is read back is what was written. A token that outlives the region cannot be rebuilt, and fails it; one that the region itself
+    // uses takes its `set` back, and neither is replayed.
     int context_set() {
+        if (total != 2) return open();
         int v = shadows[0] > 0 ? shadows[0] : r.sources.constant(args[0]);
         PyRef key = PyRef::steal(PyUnicode_FromString("contextvar"));
-        if (name == "_contextvars.ContextVar.set") {
-            PyObject* old = nullptr;
-            if (!r.written(v, key.get()) && PyContextVar_Get(args[0], nullptr, &old) == 0 && old)
-                r.use(old, r.sources.child(SourceKind::ContextVar, v));
-            Py_XDECREF(old);
+        if (name == "_contextvars.ContextVar.reset") {
+            if (!taken_back(v, key.get())) r.note_break(break_held, nullptr, fn);
+            return Internal;
         }
-        r.wrote(v, key.get(), Internal);
+        PyObject* old = nullptr;
+        if (PyContextVar_Get(args[0], nullptr, &old) < 0) PyErr_Clear();
+        const bool again = r.written(v, key.get());
+        r.context_sets_.push_back({v, r.events.size(), PyRef::steal(old), again ? r.written_shadow_ : FlatMap::kDead});
+        r.call_event(fn, Internal, args, shadows, total, nullptr);
+        r.wrote(v, key.get(), immutable(args[1]) ? shadows[1] : int(Internal));
         return Internal;
+    }
+    // var.reset(token), where the token is that of the last `set` in this region: as if neither had been.
+    bool taken_back(int v, PyObject* key) {
+        auto& sets = r.context_sets_;
+        auto last = std::find_if(sets.rbegin(), sets.rend(), [&](const auto& s) { return s.variable == v; });
+        if (last == sets.rend() || shadows[1] > 0) return false;
+        PyRef old = PyRef::steal(PyObject_GetAttrString(args[1], "old_value"));
+        PyRef missing = PyRef::steal(PyObject_GetAttrString(args[1], "MISSING"));
+        PyErr_Clear();
+        if (!old || old.get() != (last->old ? last->old.get() : missing.get())) return false;
+        const size_t gone = last->event;
+        r.wrote(v, key, last->shadow);
+        sets.erase(std::next(last).base());
+        r.events.erase(r.events.begin() + long(gone));
+        for (auto& s : sets) s.event -= s.event > gone;
+        return true;
+    }
+    // A lock from outside holds others back while the region runs, not when events are replayed.
+    int lock() {
+        if (total && shadows[0] > 0) r.note_break(break_held, nullptr, fn);
+        return open();
     }
 };
 int (CallPolicy::* special_of(const std::string& name))() {
@@ -290,6 +321,7 @@ int (CallPolicy::* special_of(const std::string& name))() {
         {"_contextvars.ContextVar.set", &CallPolicy::context_set},
         {"_contextvars.ContextVar.reset", &CallPolicy::context_set},
     };
+    if (name.starts_with("_thread.")) return &CallPolicy::lock;
     return table.at(name);
 }
 
@@ -484,6 +516,8 @@ int Recorder::call(Shadow& sh, PyObject* fn, int fn_shadow, PyObject** args, con
     if (fn_shadow > 0) {
         if (PyFunction_Check(fn))
             guard_function(fn, fn_shadow);
+        else if (PyObject* method = unbound(fn))
+            guard(GuardKind::Bound, fn_shadow, method);
         else if (code_like(fn))
             guard(GuardKind::Identity, fn_shadow, fn);
         else
@@ -533,7 +567,7 @@ int Recorder::call(Shadow& sh, PyObject* fn, int fn_shadow, PyObject** args, con
         std::vector<PyObject*> a(args, args + total);
         std::vector<int> s(shadows, shadows + total);
         a.insert(a.begin(), bound);
-        s.insert(s.begin(), lookup(bound, true));
+        s.insert(s.begin(), fn_shadow > 0 ? known_source(sources.child(SourceKind::MethodSelf, fn_shadow), bound) : lookup(bound, true));
         return c_call(sh, method, a.data(), s.data(), total + 1, positional + 1, kw);
     }
     return c_call(sh, fn, args, shadows, total, positional, kw);

@@ -343,6 +343,11 @@ void Instructions::run() {
     case Op::JumpIfFalseOrPop:
     case Op::JumpIfTrueOrPop: branch(); break;
     case Op::BeforeWith:
+        if (static PyObject* const enter = PyUnicode_InternFromString("__enter__"); s[-1] > 0) {
+            PyObject* how = _PyType_Lookup(Py_TYPE(sp[-1]), enter);
+            if (how && !PyFunction_Check(how)) r.note_break(break_held, sp[-1]);  // a lock, a file
+        }
+        [[fallthrough]];
     case Op::PopJumpIfNone:
     case Op::PopJumpIfNotNone:
         if (s[-1] == Unknown)

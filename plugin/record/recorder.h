@@ -214,6 +214,13 @@ private:
     FlatMap written_;                                         // (source of the object, key) -> shadow of the value
     bool any_written_ = false, constant_written_ = false;     // globals, context variables
     int written_shadow_ = Internal;
+    struct ContextSet {  // var.set(...) that no reset has taken back
+        int variable;
+        size_t event;
+        PyRef old;   // null: it had no value
+        int shadow;  // of what the region had set before; kDead: nothing
+    };
+    std::vector<ContextSet> context_sets_;
     std::unordered_map<int, std::vector<PyRef>> added_;                   // keys that a dict did not have at entry
     std::unordered_map<int, int64_t> grown_;                              // containers that were only appended to: their length at entry
     std::unordered_map<int, std::vector<std::pair<PyRef, int>>> stored_;  // by container: values put in, not guarded yet

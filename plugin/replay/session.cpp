@@ -256,7 +256,7 @@ bool Session::give_up_or_raise() {
 // A break: the frames on its chain are cut there from now on.
 void Session::give_up() {
     const Break b = recorder_->found;
-    const bool quiet = b.reason == &break_effect || b.reason == &break_leak || b.reason == &break_impure_call;
+    const bool quiet = b.reason == &break_effect || b.reason == &break_held || b.reason == &break_leak || b.reason == &break_impure_call;
     for (auto& place : recorder_->chain) program_.add_site(place.first, place.second, quiet && &place == &recorder_->chain.back());
     if (b.reason != &break_iterator && b.reason != &break_foreign) program_.note(b);  // those two are consequences of an earlier one
     stop_recording();

@@ -1,8 +1,10 @@
 """State that changes between calls of a compiled function, and writes that show outside of it: every call as eager, twice per state, twice
 round. A row makes fresh arguments for each call; arguments that the call changed are compared too."""
 import collections
+import contextvars
 import functools
 import random
+import threading
 import time
 
 import pytest
@@ -347,3 +349,89 @@ def test_an_error_in_a_compiled_region_is_eagers(function, x, index):
         assert lines[-1] == [(entry.name, entry.lineno + 1) for entry in want.traceback][-1]
         torch.testing.assert_close(compiled(torch.eye(3), good), function(torch.eye(3), good))
     assert not framejit.report(compiled).functions[0]["recompiles"]
+
+
+VARIABLE = contextvars.ContextVar("VARIABLE", default=0)
+UNSET = contextvars.ContextVar("UNSET")
+LOCK = threading.Lock()
+
+
+def sets(x, n):
+    VARIABLE.set(n)
+    return x * VARIABLE.get()
+
+
+def sets_and_resets(x, n):
+    token = VARIABLE.set(n)
+    y = x * VARIABLE.get()
+    VARIABLE.reset(token)
+    return y + VARIABLE.get()
+
+
+def resets_what_was_unset(x, n):
+    token = UNSET.set(n)
+    try:
+        y = x * UNSET.get()
+    finally:
+        UNSET.reset(token)
+    return y + (UNSET.get(None) is None)
+
+
+def nests(x, n):
+    outer, inner = VARIABLE.set(1), VARIABLE.set(n)
+    y = x * VARIABLE.get()
+    VARIABLE.reset(inner)
+    y = y + VARIABLE.get()
+    VARIABLE.reset(outer)
+    return y + VARIABLE.get()
+
+
+def under_a_lock(x, n):
+    with LOCK:
+        y = (x + n) * LOCK.locked()
+    return y * (not LOCK.locked())
+
+
+def acquires(x, n):
+    LOCK.acquire()
+    try:
+        return (x + n) * LOCK.locked()
+    finally:
+        LOCK.release()
+
+
+@pytest.mark.parametrize("function", [sets, sets_and_resets, resets_what_was_unset, nests, under_a_lock, acquires])
+def test_context_variables_and_locks(function):
+    compiled = framejit.compile(function, wait=True)
+
+    def outcome(f, call):
+        VARIABLE.set(10 + call)
+        return f(torch.ones(2), call), VARIABLE.get(), UNSET.get(None), LOCK.locked()
+
+    with torch.no_grad():
+        for call in range(5):
+            want = contextvars.copy_context().run(outcome, function, call)
+            got = contextvars.copy_context().run(outcome, compiled, call)
+            assert torch.equal(want[0], got[0]) and want[1:] == got[1:]
+    row = framejit.report(compiled).functions[0]
+    assert row["calls"]["compiled"] >= 2
+    assert {b["code"] for b in row["breaks"]} == ({"held"} if function in (under_a_lock, acquires) else set())
+
+
+def test_a_lock_is_held_while_compiled_code_runs():
+    """The extern in the middle looks whether it is."""
+    seen = []
+    library = torch.library.Library("framejit_lock", "DEF")
+    library.define("look(Tensor x) -> Tensor")
+    library.impl("look", lambda x: (seen.append(LOCK.locked()), x + 1)[1], "CPU")
+
+    @framejit.compile(wait=True)
+    def f(x):
+        with LOCK:
+            y = torch.ops.framejit_lock.look(x * 2)
+        return torch.ops.framejit_lock.look(y)
+
+    with torch.no_grad():
+        for _ in range(3):
+            f(torch.ones(2))
+    assert seen[-2:] == [True, False]
