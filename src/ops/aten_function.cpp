@@ -81,7 +81,7 @@ Results glu(Call& c) {
     return {c.as_recorded(c.mul(a, c("sigmoid", {b})))};
 }
 
-// ---- clamps: the lower bound first, NaN stays ----
+// ---- clamps: the lower bound first, NaN stays; of equal zeros eager keeps x beside a number and the bound beside a tensor ----
 
 Results clamp_between(Call& c, size_t lo, size_t hi) {
     std::vector<const Arg*> operands{&c.at(0)};
@@ -90,8 +90,11 @@ Results clamp_between(Call& c, size_t lo, size_t hi) {
     const DType d = result_type(operands, c.default_float());
     require(d != DType::b1);
     Ref x = c.value(0, d);
-    if (c.given(lo)) x = c("maximum", {x, c.value(lo, d)});
-    if (c.given(hi)) x = c("minimum", {x, c.value(hi, d)});
+    auto bound = [&](std::string_view op, size_t i) {
+        if (c.given(i)) x = c.is_tensor(i) ? c(op, {x, c.value(i, d)}) : c(op, {c.value(i, d), x});
+    };
+    bound("maximum", lo);
+    bound("minimum", hi);
     return {x};
 }
 constexpr size_t kNone = size_t(-1);
@@ -101,7 +104,7 @@ Results clamp_max(Call& c) { return clamp_between(c, kNone, 1); }
 Results hardtanh(Call& c) {
     Ref x = c.tensor(0);
     Ref low = c.given(1) ? c.value(1, x->dtype) : c.number(-1, x), high = c.given(2) ? c.value(2, x->dtype) : c.number(1, x);
-    return {c("minimum", {c("maximum", {x, low}), high})};
+    return {c("minimum", {high, c("maximum", {low, x})})};
 }
 
 Results nan_to_num(Call& c) {
