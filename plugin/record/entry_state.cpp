@@ -8,12 +8,10 @@ namespace {
 
 constexpr int64_t kMaxKeptBytes = int64_t(256) << 20;  // of one recording: a check is not worth running out of memory
 
-PyObject* default_generator() {  // of the CPU
-    static PyObject* const generator = [] {
-        PyRef torch_module = PyRef::steal(PyImport_ImportModule("torch"));
-        return torch_module ? PyObject_GetAttrString(torch_module.get(), "default_generator") : nullptr;
-    }();
-    return generator;
+PyObject* call_generator(const char* method, PyObject* state) {  // of the CPU's generator; null with a Python error
+    static PyObject* const generator = default_generator();
+    if (!generator) return nullptr;
+    return state ? PyObject_CallMethod(generator, method, "O", state) : PyObject_CallMethod(generator, method, nullptr);
 }
 PyObject* argument(const OpSchema& op, size_t i, PyObject* args, PyObject* kwargs) {  // borrowed, null: left out
     if (Py_ssize_t(i) < PyTuple_GET_SIZE(args)) return PyTuple_GET_ITEM(args, Py_ssize_t(i));
@@ -36,8 +34,8 @@ void EntryState::keep(const OpSchema& op, PyObject* args, PyObject* kwargs, bool
     if (!lost_.empty()) return;
     if (op.random && !generator_state_) {
         PyObject* given = kwargs ? PyDict_GetItemString(kwargs, "generator") : nullptr;
-        PyObject* generator = given && given != Py_None ? nullptr : default_generator();
-        if (generator) generator_state_ = PyRef::steal(PyObject_CallMethod(generator, "get_state", nullptr));
+        const bool own = given && given != Py_None;
+        if (!own) generator_state_ = PyRef::steal(call_generator("get_state", nullptr));
         if (!generator_state_) lose("it draws random numbers from a generator of its own");
     }
     for (size_t i = 0; i < op.args.size(); ++i) {
@@ -92,15 +90,15 @@ PyRef EntryState::at_entry(PyObject* tensor) {
 
 EntryState::Replayed::Replayed(const EntryState& entry) {
     if (!entry.generator_state_) return;
-    now_ = PyRef::steal(PyObject_CallMethod(default_generator(), "get_state", nullptr));
-    PyRef ok = PyRef::steal(now_ ? PyObject_CallMethod(default_generator(), "set_state", "O", entry.generator_state_.get()) : nullptr);
+    now_ = PyRef::steal(call_generator("get_state", nullptr));
+    PyRef ok = PyRef::steal(now_ ? call_generator("set_state", entry.generator_state_.get()) : nullptr);
     PyErr_Clear();
 }
 EntryState::Replayed::~Replayed() {
     if (!now_) return;
     PyObject *t, *v, *tb;
     PyErr_Fetch(&t, &v, &tb);
-    PyRef ok = PyRef::steal(PyObject_CallMethod(default_generator(), "set_state", "O", now_.get()));
+    PyRef ok = PyRef::steal(call_generator("set_state", now_.get()));
     PyErr_Clear();
     PyErr_Restore(t, v, tb);
 }

@@ -9,6 +9,7 @@ static PyObject* attribute_of(const char* module, const char* name) {
 PyObject* torch_c_function(const char* name) { return attribute_of("torch._C", name); }
 PyObject* dispatch_rule_lookup() { return attribute_of("torch._library.simple_registry", "find_torch_dispatch_rule"); }
 
+PyObject* default_generator() { return attribute_of("torch", "default_generator"); }
 PyObject* module_getattr() {
     PyRef module = PyRef::steal(attribute_of("torch.nn", "Module"));
     PyRef function = PyRef::steal(module ? PyObject_GetAttrString(module.get(), "__getattr__") : nullptr);
@@ -19,7 +20,8 @@ PyObject* module_getattr() {
     auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function.get()));
     PyRef consts = PyRef::steal(PyTuple_GetSlice(code->co_consts, 0, 5));
     PyRef found = PyRef::steal(consts ? PyTuple_Pack(2, consts.get(), code->co_names) : nullptr);
-    const bool same = known && found && PyTuple_GET_SIZE(code->co_consts) == 6 && PyObject_RichCompareBool(known.get(), found.get(), Py_EQ) == 1;
+    const bool same =
+        known && found && PyTuple_GET_SIZE(code->co_consts) == 6 && PyObject_RichCompareBool(known.get(), found.get(), Py_EQ) == 1;
     return same ? function.release() : nullptr;
 }
 
