@@ -260,39 +260,24 @@ struct CallPolicy {
         Py_XDECREF(value);
         return value ? s : int(Recorder::kOpen);
     }
-    // What is read back is what was written. A token that outlives the region cannot be rebuilt, and fails it; one that the region itself
-    // uses takes its `set` back, and neither is replayed.
+    // What is read back is what was written; after the reset of a `set` of this region, what it was before.
     int context_set() {
         if (total != 2) return open();
-        int v = shadows[0] > 0 ? shadows[0] : r.sources.constant(args[0]);
+        int v = shadows[0] > 0 ? shadows[0] : r.sources.constant(args[0]), now = immutable(args[1]) ? shadows[1] : int(Internal);
         PyRef key = PyRef::steal(PyUnicode_FromString("contextvar"));
-        if (name == "_contextvars.ContextVar.reset") {
-            if (!taken_back(v, key.get())) r.note_break(break_held, nullptr, fn);
-            return Internal;
-        }
-        PyObject* old = nullptr;
-        if (PyContextVar_Get(args[0], nullptr, &old) < 0) PyErr_Clear();
-        const bool again = r.written(v, key.get());
-        r.context_sets_.push_back({v, r.events.size(), PyRef::steal(old), again ? r.written_shadow_ : FlatMap::kDead});
         r.call_event(fn, Internal, args, shadows, total, nullptr);
-        r.wrote(v, key.get(), immutable(args[1]) ? shadows[1] : int(Internal));
-        return Internal;
-    }
-    // var.reset(token), where the token is that of the last `set` in this region: as if neither had been.
-    bool taken_back(int v, PyObject* key) {
         auto& sets = r.context_sets_;
-        auto last = std::find_if(sets.rbegin(), sets.rend(), [&](const auto& s) { return s.variable == v; });
-        if (last == sets.rend() || shadows[1] > 0) return false;
-        PyRef old = PyRef::steal(PyObject_GetAttrString(args[1], "old_value"));
-        PyRef missing = PyRef::steal(PyObject_GetAttrString(args[1], "MISSING"));
-        PyErr_Clear();
-        if (!old || old.get() != (last->old ? last->old.get() : missing.get())) return false;
-        const size_t gone = last->event;
-        r.wrote(v, key, last->shadow);
-        sets.erase(std::next(last).base());
-        r.events.erase(r.events.begin() + long(gone));
-        for (auto& s : sets) s.event -= s.event > gone;
-        return true;
+        if (name == "_contextvars.ContextVar.set") {
+            sets.push_back({v, r.written(v, key.get()) ? r.written_shadow_ : FlatMap::kDead, {}});
+            r.result_of_event_ = !r.broken();
+        } else {
+            auto last = std::find_if(sets.rbegin(), sets.rend(), [&](const auto& s) { return s.variable == v; });
+            const bool ours = last != sets.rend() && last->token.get() == args[1];
+            now = ours ? last->before : int(Unknown);
+            if (ours) sets.erase(std::next(last).base());
+        }
+        r.wrote(v, key.get(), now);
+        return Internal;
     }
     // A lock from outside holds others back while the region runs, not when events are replayed.
     int lock() {
@@ -524,6 +509,7 @@ int Recorder::call(Shadow& sh, PyObject* fn, int fn_shadow, PyObject** args, con
             use_type(fn, fn_shadow);
     }
     pending_.function = nullptr;
+    result_of_event_ = false;
     PyObject *target = fn, *self = nullptr;
     int self_shadow = Internal;
     if (PyMethod_Check(fn)) {

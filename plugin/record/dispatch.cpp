@@ -4,6 +4,7 @@
 #include "plugin/record/kinds.h"
 #include "plugin/record/recorder.h"
 #include "plugin/torch/internals.h"
+#include <algorithm>
 #include <cstring>
 
 namespace framejit {
@@ -15,6 +16,7 @@ PyObject *push_function, *pop_function, *mode, *top_of_stack;
 PyCodeObject* rule_code;
 constexpr int64_t kMaxGuardedData = 1024;  // elements
 constexpr int kMaxGuardedOps = 64;
+constexpr int kMaxDeferredAtOnePlace = 8;
 }  // namespace
 
 TensorRow* Recorder::tensor_row(PyObject* t) {
@@ -122,6 +124,7 @@ void Recorder::note_op(PyObject* overload, PyObject* args, PyObject* kwargs, PyO
     OpRow op;
     op.schema = schema;
     op.overload = PyRef::share(overload);
+    op.random = draws(*schema, args, kwargs);
     lifting_ = schema->name.rfind("aten::lift", 0) == 0;
     op.args = with_placeholders(args, op.tensors);
     if (kwargs) op.kwargs = with_placeholders(kwargs, op.tensors);
@@ -193,13 +196,8 @@ void Recorder::take_scalar(OpRow& op) {
     scalar_ = {};
 }
 
-// Only integer inputs, a few operators without effects, a small value.
-bool Recorder::guard_data(PyObject* t) {
-    int row = tensor_number(t);
-    if (row < 0 || broken_) return false;
-    TensorView v = view_of(t);
-    if (v.numel > kMaxGuardedData || v.device_type != 0 || is_float(v.dtype) || !computable(v.dtype) || !v.data) return false;
-    if (no_data_guards && now && no_data_guards->count(data_place(code_of(now), unit_of(now)))) return false;
+// Only integer inputs, a few operators without effects. Guards the inputs.
+bool Recorder::follows_from_integers(int row) {
     std::vector<int> work = {row};
     std::unordered_set<int> seen;
     int count = 0;
@@ -216,7 +214,7 @@ bool Recorder::guard_data(PyObject* t) {
             continue;
         }
         const OpRow& op = ops[r.op];
-        if (op.schema->mutates || op.schema->random || ++count > kMaxGuardedOps) return false;
+        if (op.schema->mutates || op.random || ++count > kMaxGuardedOps) return false;
         for (int a : op.tensors) work.push_back(a);
     }
     for (const OpRow& op : ops)  // a later write into what the value came from would have to be replayed too
@@ -224,7 +222,41 @@ bool Recorder::guard_data(PyObject* t) {
             for (int a : op.tensors)
                 for (int used : seen)
                     if (tensors[a].storage == tensors[used].storage) return false;
+    return true;
+}
+// Checks, as programs write them: any(), all(), their opposites, equality of integers. A comparison decides something and may go either
+// way: a break. Nor the condition of a loop, which would unroll for ever.
+bool Recorder::may_defer(int row) const {
+    const OpSchema* made_by = nullptr;
+    int made_from = row;
+    while (tensors[made_from].spec.dtype == DType::b1 && tensors[made_from].op >= 0) {
+        const OpRow& op = ops[tensors[made_from].op];
+        if (op.tensors.empty()) return false;
+        made_by = op.schema;
+        made_from = op.tensors[0];
+        if (made_by->name != "aten::logical_not" && made_by->name != "aten::bitwise_not") break;
+    }
+    if (!made_by || !now) return false;
+    bool check = false;
+    for (const char* start : {"aten::all", "aten::any", "aten::_is_all_true", "aten::_is_any_true"})
+        check |= made_by->name == start || made_by->name.starts_with(std::string(start) + ".");
+    const bool equals = made_by->name == "aten::eq.Scalar" || made_by->name == "aten::ne.Scalar";  // mask.min() == 1
+    check |= equals && !is_float(tensors[made_from].spec.dtype);
+    const int unit = unit_of(now);
+    auto here = [&](const DataGuard& g) { return g.deferred && g.code == code_of(now) && g.unit == unit; };
+    return check && std::count_if(data_guards.begin(), data_guards.end(), here) < kMaxDeferredAtOnePlace;
+}
+bool Recorder::guard_data(PyObject* t) {
+    int row = tensor_number(t);
+    if (row < 0 || broken_) return false;
+    TensorView v = view_of(t);
+    if (v.numel > kMaxGuardedData || v.device_type != 0 || is_float(v.dtype) || !computable(v.dtype) || !v.data) return false;
+    if (no_data_guards && now && no_data_guards->count(data_place(code_of(now), unit_of(now)))) return false;
+    for (const DataGuard& other : data_guards)
+        if (other.row == row) return true;
     DataGuard g;
+    g.deferred = !follows_from_integers(row);
+    if (g.deferred && (v.numel != 1 || !may_defer(row))) return false;
     g.row = row;
     g.code = now ? code_of(now) : nullptr;
     g.unit = now ? unit_of(now) : 0;
@@ -235,8 +267,6 @@ bool Recorder::guard_data(PyObject* t) {
         for (int d = v.ndim; d-- > 0;) at += rest % v.sizes[d] * v.strides[d], rest /= v.sizes[d];
         g.expected.append((const char*)v.data + at * size, size);
     }
-    for (const DataGuard& other : data_guards)
-        if (other.row == row) return true;
     data_guards.push_back(std::move(g));
     return true;
 }
@@ -286,7 +316,7 @@ PyObject* mode_dispatch(PyObject* self, PyObject* const* a, Py_ssize_t n) {
     bool scalar = schema->name == "aten::_local_scalar_dense";
     if (r && scalar && !r->guard_data(PyTuple_GET_ITEM(args, 0))) r->note_break(break_data);
     if (r && r->strict && r->broken()) return raise_break(r->found);
-    if (r && r->keeps_entry && (schema->mutates || schema->random) && !r->broken())
+    if (r && r->keeps_entry && (schema->mutates || draws(*schema, args, kwargs)) && !r->broken())
         r->entry.keep(*schema, args, kwargs, [](void* of, void* storage) { return static_cast<Recorder*>(of)->made_inside(storage); }, r);
     PyObject* result = PyObject_Call(schema->callable.get(), args, kwargs);
     if (r && result && !scalar) r->note_op(overload, args, kwargs, result);

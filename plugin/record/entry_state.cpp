@@ -32,7 +32,7 @@ int64_t item_size(const TensorView& v) { return v.torch_dtype >= 0 ? size_of(v.d
 
 void EntryState::keep(const OpSchema& op, PyObject* args, PyObject* kwargs, bool (*made_inside)(void*, void*), void* recorder) {
     if (!lost_.empty()) return;
-    if (op.random && !generator_state_) {
+    if (!generator_state_ && draws(op, args, kwargs)) {
         PyObject* given = kwargs ? PyDict_GetItemString(kwargs, "generator") : nullptr;
         const bool own = given && given != Py_None;
         if (!own) generator_state_ = PyRef::steal(call_generator("get_state", nullptr));

@@ -49,6 +49,17 @@ void Recorder::call_event(PyObject* fn, int fn_shadow, PyObject** args, const in
     if (!broken_) events.push_back(std::move(e));
 }
 
+// The current instruction of a frame has raised: what it was to do outside has not happened.
+void Recorder::raised(Shadow& sh) {
+    result_of_event_ = false;
+    if (!std::exchange(sh.own_events, 0)) return;
+    const EventKind kind = events[sh.event_mark].kind;
+    const bool whole = kind == EventKind::Call || kind == EventKind::DelAttr || kind == EventKind::DelItem;
+    if (events.size() != sh.event_mark + 1 || !whole || entered_ != sh.entered_mark)
+        return fail("a change of something outside raises half way");
+    events.pop_back();
+}
+
 // o.name = value with object's own semantics. A data descriptor written in Python is a frame of its own.
 void Recorder::set_attribute(PyObject* o, int shadow, PyObject* name, PyObject* value, int value_shadow) {
     PyObject* in_type = _PyType_Lookup(Py_TYPE(o), name);

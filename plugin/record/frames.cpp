@@ -102,6 +102,8 @@ Recorder::Shadow* Recorder::enter(Frame* f) {
         free_.pop_back();
     }
     PyCodeObject* co = code_of(f);
+    ++entered_;
+    sh->own_events = 0;
     sh->frame = f;
     sh->unit = 0;
     sh->result = kOpen;
@@ -214,6 +216,7 @@ void Recorder::release(size_t mark) {
 }
 
 void Recorder::leave(Shadow* sh, Frame* f, PyObject* result, int depth, bool yields) {
+    if (!result) raised(*sh);
     Py_XSETREF(returned_, result && is_tensor(result) ? nullptr : Py_XNewRef(result));
     returned_shadow_ = result ? sh->s[depth] : int(Internal);
     if (result && is_tensor(result)) returned_shadow_ = Internal;  // found by its row
@@ -232,6 +235,7 @@ void Recorder::leave(Shadow* sh, Frame* f, PyObject* result, int depth, bool yie
     now = caller_of(f);
 }
 void Recorder::unwound(Shadow& sh, Frame* f, int depth) {
+    raised(sh);
     for (int i = std::max(locals_count(code_of(f)), depth - 2); i < depth; ++i) sh.s[i] = lookup(slots_of(f)[i], false);
     now = f;
 }

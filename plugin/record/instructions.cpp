@@ -403,12 +403,16 @@ void Recorder::before(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
     sh.result = sh.self = kOpen;
     sh.unit = in.start;
     sh.keep_mark = keep_.size();
+    sh.event_mark = events.size();
+    sh.entered_mark = entered_;
     Instructions{*this, sh, f, in, sp, sh.s.data() + (sp - slots_of(f))}.run();
+    sh.own_events = events.size() - sh.event_mark;
 }
 
 // long: one row per instruction
 void Recorder::after(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
     now = f;
+    sh.own_events = 0;
     PyObject** slots = slots_of(f);
     int* s = sh.s.data() + (sp - slots);
     PyObject* top = sp > slots + locals_count(code_of(f)) ? sp[-1] : nullptr;
@@ -463,6 +467,7 @@ void Recorder::after(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
     case Op::CallFunctionEx:
         Py_CLEAR(sh.kept_names);
         s[-1] = settle(sh.result);
+        if (std::exchange(result_of_event_, false)) events.back().result = context_sets_.back().token = PyRef::share(top);
         break;
     case Op::ForIter:
         if (top && PyTuple_CheckExact(top) && sp - slots >= 2 && sp[-2] && reuses_its_tuple(sp[-2])) {

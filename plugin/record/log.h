@@ -20,12 +20,15 @@ struct TensorRow {
     int storage = -1;         // number of its storage: rows with the same number share memory
     int op = -1, result = 0;  // which operator made it; -1: none (an input, a constant, or an alias made without an operator)
 };
-// Python looked at the data of a small integer tensor that follows from integer inputs: the value is part of the guards.
+// Python looked at the data of a small integer tensor that follows from integer inputs: the value is part of the guards, and computed
+// before the region runs. `deferred`: whether any or all elements of anything are true (`if torch.isnan(x).any():`), which hardly ever
+// changes. It is computed in the region itself, which assumes it and has shown nothing of itself until it is checked.
 struct DataGuard {
     int row;
     std::string expected;  // the bytes, in logical order
     PyCodeObject* code;    // borrowed; where Python looked
     int unit, line;
+    bool deferred = false;
 };
 struct OpRow {
     const OpSchema* schema;        // lives as long as the overload: for ever
@@ -34,7 +37,8 @@ struct OpRow {
     std::vector<int> results;      // rows, flattened; -1: None
     int scalar = 0;                // source of positional argument 1, a Python number that is an input of the graph; 0: none
     bool scalar_is_float = false;
-    PyCodeObject* code;  // borrowed: user line for messages
+    bool random = false;  // it drew
+    PyCodeObject* code;   // borrowed: user line for messages
     int unit;
 };
 
@@ -57,6 +61,7 @@ struct Event {
     Operand target, key, value;
     std::vector<Operand> args;
     PyRef kwnames;
+    PyRef result;  // of a Call, where the region may go on with it
 };
 
 // A break: where a region must end, and why.

@@ -352,7 +352,7 @@ private:
             if (out_.failure.empty()) value_of(op.results[0]);
             return;
         }
-        if (schema.random) ++out_.random;
+        if (op.random) ++out_.random;
         std::vector<int> writes = written_arguments(op);
         if (!writes.empty()) return lower_mutation(op, writes);
         if (int t = other_dtype(op); t >= 0) {  // view_as_real: torch's own view of memory that nobody may write to from now on
@@ -374,7 +374,7 @@ private:
             }
             return;
         }
-        if (!schema.random)
+        if (!op.random)
             if (auto refs = apply_rule(op, schema.name)) {
                 ++out_.fused;
                 for (size_t i = 0; i < op.results.size(); ++i) own(op.results[i], (*refs)[i]);
@@ -392,7 +392,7 @@ private:
             return fail("two inputs share memory that the region writes to");
         StorageState& s = storage_of(target);
         bool self = op.results.size() == 1 && (op.results[0] == target || op.results[0] < 0);
-        if (covers(row(target).spec, s) && self && !op.schema->random && computable(row(target).spec.dtype)) {
+        if (covers(row(target).spec, s) && self && !op.random && computable(row(target).spec.dtype)) {
             OpRow pure = op;
             pure.results = {target};
             if (auto refs = apply_rule(pure, functional_name(op.schema->name))) {
@@ -419,12 +419,12 @@ private:
     }
 
     // ---- externs ----
-    static OperatorPlace place_of(const OpRow& op) {
-        if (!op.code) return {};
+    static ExternUse use_of(const OpRow& op) {
+        if (!op.code) return {.random = op.random};
         const char* file = PyUnicode_AsUTF8(op.code->co_filename);
         const char* function = PyUnicode_AsUTF8(op.code->co_name);
         PyErr_Clear();
-        return {file ? file : "?", function ? function : "?", line_at(op.code, op.unit)};
+        return {file ? file : "?", function ? function : "?", line_at(op.code, op.unit), op.random};
     }
     void lower_extern(const OpRow& op, int target) {
         ExternCall call;
@@ -468,7 +468,7 @@ private:
             return fail(op.schema->name + " cannot be called again");
         }
         out_.externs.push_back(std::move(ext));
-        out_.extern_places.push_back(place_of(op));
+        out_.extern_uses.push_back(use_of(op));
         Ref node = out_.graph.extern_call(call, in);
         int k = 0;
         if (target >= 0) written_by_extern(target, out_.graph.result(node, k++));

@@ -17,15 +17,16 @@ struct CapturedTensor {  // how the caller gets a tensor of the log after the gr
     int torch_dtype = -1;
     bool detached = false;  // of an input that requires grad, without it
 };
-struct OperatorPlace {
+struct ExternUse {
     std::string file, function;
     int line = 0;  // 0: not known
+    bool random = false;
 };
 struct CapturedGraph {
     Graph graph;
     std::vector<int> inputs;      // tensor rows; negative: ~source of a Python number (0-dim float64 or int64)
     std::vector<Extern> externs;  // by ExternCall::id
-    std::vector<OperatorPlace> extern_places;
+    std::vector<ExternUse> extern_uses;
     std::vector<CapturedTensor> tensors;  // one per wanted row
     std::vector<int> written;             // positions of inputs whose memory the graph changes
     std::vector<std::string> mistakes;    // rules that disagreed with the real result: our bugs, reported

@@ -66,6 +66,11 @@ int Recorder::build(PyObject* v) {
         return add_recipe(nullptr, std::move(r));
     }
     if (auto it = recipes.memo.find(v); it != recipes.memo.end()) return it->second;
+    for (const Event& e : events)
+        if (e.result.get() == v) {
+            r.kind = Recipe::EventResult;
+            return add_recipe(v, std::move(r));
+        }
     if (is_tensor(v)) {
         int row = tensor_number(v);
         if (row < 0) row = note_tensor(v, false);

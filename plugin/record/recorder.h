@@ -41,7 +41,8 @@ struct Recipe {
         Instance,
         Reduced,
         Slice,
-        TypeCall
+        TypeCall,
+        EventResult
     } kind = Null;
     int id = 0;              // Src: source; Tensor: tensor row
     PyRef object;            // Const: the object; Instance, TypeCall: the type; Function: the recorded function; BoundBuiltin: the name
@@ -63,6 +64,8 @@ public:
         int function = Internal;           // source of the frame's function
         int unit = 0;                      // start of the current instruction
         size_t keep_mark = 0;
+        size_t event_mark = 0, own_events = 0;  // noted before the current instruction ran
+        long entered_mark = 0;
         PyObject* kept_names = nullptr;  // keyword names of a call with unpacked arguments, until it has ended
         bool in_root = false;
     };
@@ -119,6 +122,8 @@ public:
     // dispatch.cpp
     bool made_inside(const void* storage);
     bool guard_data(PyObject* tensor);  // false: a break is needed
+    bool follows_from_integers(int row);
+    bool may_defer(int row) const;
     bool guard_shape(const OpRow&);
     TensorRow* tensor_row(PyObject*);
     int tensor_number(PyObject*);  // -1: not known
@@ -182,6 +187,7 @@ private:
     void set_item(PyObject* o, int shadow, PyObject* key, PyObject* value, int value_shadow);
     void event(EventKind, PyObject* target, int target_shadow, PyObject* key, int key_shadow, PyObject* value, int value_shadow);
     void call_event(PyObject* fn, int fn_shadow, PyObject** args, const int* shadows, int total, PyObject* kwnames);
+    void raised(Shadow&);
     uint64_t location(int source, PyObject* key);
     void wrote(int source, PyObject* key, int shadow);
     bool written(int source, PyObject* key);  // and what was written into written_shadow_
@@ -200,6 +206,7 @@ private:
     void take_scalar(OpRow&);
     void flatten_results(PyObject* value, std::vector<int>& rows);
 
+    long entered_ = 0;                              // frames below the root
     std::vector<std::unique_ptr<Shadow>> shadows_;  // all that were ever made
     std::vector<Shadow*> free_, active_;            // unused ones; those of the frames that run now, root first
     FlatMap identity_;                              // heap objects -> source, or Internal when created inside the region
@@ -216,13 +223,13 @@ private:
     int written_shadow_ = Internal;
     struct ContextSet {  // var.set(...) that no reset has taken back
         int variable;
-        size_t event;
-        PyRef old;   // null: it had no value
-        int shadow;  // of what the region had set before; kDead: nothing
+        int before;  // shadow of what the region had set before; kDead: nothing
+        PyRef token;
     };
     std::vector<ContextSet> context_sets_;
-    std::unordered_map<int, std::vector<PyRef>> added_;                   // keys that a dict did not have at entry
-    std::unordered_map<int, int64_t> grown_;                              // containers that were only appended to: their length at entry
+    bool result_of_event_ = false;                       // the call in progress is the last event, and somebody may use its result
+    std::unordered_map<int, std::vector<PyRef>> added_;  // keys that a dict did not have at entry
+    std::unordered_map<int, int64_t> grown_;             // containers that were only appended to: their length at entry
     std::unordered_map<int, std::vector<std::pair<PyRef, int>>> stored_;  // by container: values put in, not guarded yet
     std::unordered_set<int> mutated_;  // containers that changed otherwise; their entry contents are guarded
     struct Pending {

@@ -59,7 +59,9 @@ public:
     static std::unique_ptr<RegionPlan> build(Recorder&, ExitState, std::string& error);
     // Sources whose values run() gets, in order: `wanted` of the guard set.
     const std::vector<int>& sources() const { return sources_; }
-    // Runs everything. slots: one new reference (or null) per exit slot. 0, 1 (nothing happened: run eagerly) or -1 with a Python error.
+    // Runs everything. slots: one new reference (or null) per exit slot. 0, 1 (nothing happened: run eagerly), kAnotherTruth (the same: a
+    // deferred data guard does not hold) or -1 with a Python error.
+    static constexpr int kAnotherTruth = 2;
     int run(PyObject* const* values, std::vector<PyObject*>& slots) const;
     // The same for a region that returns: its result.
     int run_returning(PyObject* const* values, PyObject** result) const;
@@ -72,6 +74,7 @@ public:
     const TensorProgram* tensors() const { return program_.get(); }
     bool has_data_guards() const { return data_ != nullptr; }
     const std::vector<DataGuard>& data_guards() const { return data_guards_; }
+    const std::vector<DataGuard>& deferred() const { return deferred_; }
     int traverse(visitproc, void*) const;
     std::string note;  // what stays eager or was not checked, for the report
 
@@ -83,7 +86,9 @@ private:
     PyObject* make_reduced(Made&, int recipe) const;
     int perform(size_t event, Made&) const;
     std::shared_ptr<const TensorProgram> program_, data_;
-    std::vector<DataGuard> data_guards_;
+    std::vector<DataGuard> data_guards_;  // before the region
+    std::vector<DataGuard> deferred_;     // their rows are the last of `wanted_rows_`
+    bool deferred_hold(const Objects& tensors) const;
     std::vector<int> program_inputs_, data_inputs_;  // positions in `values`; negative: ~constant
     std::vector<PyRef> constants_;                   // tensors that the region made from Python data
     std::vector<int> sources_;
@@ -94,6 +99,7 @@ private:
     std::vector<Event> events_;
     bool simple_ = false;                          // the common region: one tensor out, nothing else
     std::vector<std::vector<int>> event_recipes_;  // per event: target, key, value, args...
+    std::vector<int> result_recipes_;              // per event: what its result becomes; -1: nothing
 };
 
 }  // namespace framejit

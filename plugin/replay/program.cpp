@@ -90,8 +90,9 @@ void FunctionProgram::add_site(PyCodeObject* code, int unit, bool quiet) {
     if (sites_.insert(data_place(code, unit)).second) codes_.push_back(PyRef::share((PyObject*)code));
 }
 
-std::shared_ptr<Entry> FunctionProgram::find(Point& p, PyObject* const* slots) {
+std::shared_ptr<Entry> FunctionProgram::find(Point& p, PyObject* const* slots, const std::vector<const Entry*>* not_these) {
     for (size_t i = 0; i < p.entries.size(); ++i) {
+        if (not_these && std::find(not_these->begin(), not_these->end(), p.entries[i].get()) != not_these->end()) continue;
         if (!p.entries[i]->state.matches() || !p.entries[i]->guards.check(slots)) continue;
         std::shared_ptr<Entry> e = p.entries[i];
         // The data program may let other threads run, who check the same set: its values are ours only right after our own check.
@@ -105,17 +106,33 @@ std::shared_ptr<Entry> FunctionProgram::find(Point& p, PyObject* const* slots) {
 bool FunctionProgram::data_holds(const Entry& e) {
     int failed = 0;
     if (e.plan->data_holds(e.guards.values(), &failed)) return true;
-    const DataGuard& g = e.plan->data_guards()[failed];
-    long& count = data_misses_[data_place(g.code, g.unit)];
-    if (++count >= 4) no_data_guards.insert(data_place(g.code, g.unit));  // it keeps changing: a break from now on
+    changes_too_often(e.plan->data_guards()[failed]);
     return false;
+}
+bool FunctionProgram::changes_too_often(const DataGuard& g) {
+    const uint64_t place = data_place(g.code, g.unit);
+    if (++data_misses_[place] < 4) return false;
+    no_data_guards.insert(place);  // a break from now on
+    return true;
+}
+void FunctionProgram::another_truth(Point& p, const std::shared_ptr<Entry>& e) {
+    bool often = false;
+    for (const DataGuard& g : e->plan->deferred()) often |= changes_too_often(g);
+    auto at = std::find(p.entries.begin(), p.entries.end(), e);
+    if (at == p.entries.end()) return;
+    if (often)
+        p.entries.erase(at);
+    else
+        std::rotate(at, at + 1, p.entries.end());
 }
 
 namespace {
 Failure data_failure(const Entry& e) {
     std::string place;
-    for (const DataGuard& g : e.plan->data_guards())
-        place += (place.empty() ? " read in line " : ", ") + std::to_string(g.line) + " of " + utf8(g.code ? g.code->co_filename : nullptr);
+    for (const auto* guards : {&e.plan->data_guards(), &e.plan->deferred()})
+        for (const DataGuard& g : *guards)
+            place +=
+                (place.empty() ? " read in line " : ", ") + std::to_string(g.line) + " of " + utf8(g.code ? g.code->co_filename : nullptr);
     return {"data", "a tensor's value" + place, "as recorded", "another"};
 }
 }  // namespace

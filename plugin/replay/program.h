@@ -55,7 +55,10 @@ public:
     Point& point(PyCodeObject*, int unit);
     Point* entry_point() { return entry_; }
     // The entry that serves this state, or null. `stale` entries (objects died) are dropped on the way.
-    std::shared_ptr<Entry> find(Point&, PyObject* const* slots);
+    // `not_these`: entries that ran already and met another truth.
+    std::shared_ptr<Entry> find(Point&, PyObject* const* slots, const std::vector<const Entry*>* not_these = nullptr);
+    // A deferred data guard of the entry did not hold: it is asked last from now on.
+    void another_truth(Point&, const std::shared_ptr<Entry>&);
     // Whether a recording should be tried at this point now.
     bool worth_recording(Point&);
     // A site whose instruction calls C code that works on its own: frames below it are no roots.
@@ -81,6 +84,7 @@ public:
 
 private:
     bool data_holds(const Entry&);
+    bool changes_too_often(const DataGuard&);
     std::map<std::pair<PyCodeObject*, int>, std::unique_ptr<Point>> points_;
     std::unordered_set<uint64_t> sites_, quiet_;
     std::vector<PyRef> codes_;  // of points and sites: their addresses are keys

@@ -32,6 +32,16 @@ std::unique_ptr<RegionPlan> RegionPlan::build(Recorder& r, ExitState exit, std::
         error = r.failure;
         return nullptr;
     }
+    for (const Event& e : r.events) {
+        auto made = e.result ? r.recipes.memo.find(e.result.get()) : r.recipes.memo.end();
+        p->result_recipes_.push_back(made == r.recipes.memo.end() ? -1 : made->second);
+    }
+    for (const Recipe& recipe : r.recipes.rows)
+        for (int part : recipe.parts)
+            if (r.recipes.rows[size_t(part)].kind == Recipe::EventResult) {
+                error = "a container holds what a call with an effect returns";
+                return nullptr;
+            }
     SourceList source{p->sources_, {}};
     std::unordered_map<int, int> wanted;
     for (Recipe& recipe : r.recipes.rows) {
@@ -45,6 +55,10 @@ std::unique_ptr<RegionPlan> RegionPlan::build(Recorder& r, ExitState exit, std::
             if (fresh) p->wanted_rows_.push_back(recipe.id);
             recipe.id = it->second;
         }
+    }
+    for (const DataGuard& g : r.data_guards) {
+        (g.deferred ? p->deferred_ : p->data_guards_).push_back(g);
+        if (g.deferred) p->wanted_rows_.push_back(g.row);
     }
     auto bind = [&](const TensorProgram& program, std::vector<int>& inputs) {
         for (int t : program.input_rows()) {
@@ -70,12 +84,16 @@ std::unique_ptr<RegionPlan> RegionPlan::build(Recorder& r, ExitState exit, std::
         error = graph.failure;
         return nullptr;
     }
+    if (!p->deferred_.empty() && (graph.random || !graph.written.empty())) {
+        error = "a test of a tensor's value comes together with writes or random numbers";
+        return nullptr;
+    }
     graph.graph.name = region_name(r.root_code, r.entry_unit);
     p->program_ = TensorProgram::build(std::move(graph), error);
     if (!p->program_ || !bind(*p->program_, p->program_inputs_)) return nullptr;
-    if (!r.data_guards.empty()) {
+    if (!p->data_guards_.empty()) {
         std::vector<int> rows;
-        for (const DataGuard& g : r.data_guards) rows.push_back(g.row);
+        for (const DataGuard& g : p->data_guards_) rows.push_back(g.row);
         CapturedGraph data = lower(r, rows, true);
         if (!data.failure.empty()) {
             error = data.failure;
@@ -83,14 +101,13 @@ std::unique_ptr<RegionPlan> RegionPlan::build(Recorder& r, ExitState exit, std::
         }
         p->data_ = TensorProgram::build(std::move(data), error);
         if (!p->data_ || !bind(*p->data_, p->data_inputs_)) return nullptr;
-        p->data_guards_ = r.data_guards;
     }
     p->recipes_.rows = std::move(r.recipes.rows);
     p->events_ = std::move(r.events);
     p->simple_ = p->events_.empty() && p->exit.slots.size() == 1 && p->recipes_.rows[p->exit.slots[0]].kind == Recipe::Tensor;
     for (Event& e : p->events_)  // what recipes say is all that is needed: let go of the recording's objects
         for (Operand* o : {&e.target, &e.key, &e.value}) o->object = {};
-    for (Event& e : p->events_) e.args.clear();
+    for (Event& e : p->events_) e.args.clear(), e.result = {};
     return p;
 }
 
@@ -118,6 +135,7 @@ PyObject* RegionPlan::make(Made& m, int i) const {  // borrowed; null with a Pyt
     if (r.kind == Recipe::Const) return r.object.get();
     if (r.kind == Recipe::Null) return nullptr;
     if (m.objects[i]) return m.objects[i].get();
+    if (r.kind == Recipe::EventResult) return nullptr;  // until its event has happened
     auto part = [&](size_t k) { return make(m, r.parts[k]); };
     auto done = [&](PyObject* o) {
         m.objects[i] = PyRef::steal(o);
@@ -305,6 +323,7 @@ int RegionPlan::perform(size_t index, Made& m) const {
         }
         size_t names = e.kwnames ? size_t(PyTuple_GET_SIZE(e.kwnames.get())) : 0;
         PyRef result = PyRef::steal(PyObject_Vectorcall(target, args.data(), args.size() - names, e.kwnames.get()));
+        if (const int made = result_recipes_[index]; made >= 0) m.objects[size_t(made)] = result;
         return result ? 0 : -1;
     }
     }
@@ -324,6 +343,27 @@ struct Inputs {  // tensors for a program, from source values and constants; hel
     }
 };
 }  // namespace
+
+namespace {
+std::string bytes_of(PyObject* t) {
+    TensorView v = view_of(t);
+    std::string s;
+    int size = size_of(v.dtype);
+    for (int64_t k = 0; k < v.numel; ++k) {
+        int64_t at = 0, rest = k;
+        for (int d = v.ndim; d-- > 0; rest /= v.sizes[d]) at += rest % v.sizes[d] * v.strides[d];
+        s.append((const char*)v.data + at * size, size);
+    }
+    return s;
+}
+}  // namespace
+
+bool RegionPlan::deferred_hold(const Objects& tensors) const {
+    const size_t first = tensors.size() - deferred_.size();
+    for (size_t i = 0; i < deferred_.size(); ++i)
+        if (bytes_of(tensors[first + i]) != deferred_[i].expected) return false;
+    return true;
+}
 
 int RegionPlan::run(PyObject* const* given, std::vector<PyObject*>& slots) const {
     Objects tensors;
@@ -349,6 +389,7 @@ int RegionPlan::run(PyObject* const* given, std::vector<PyObject*>& slots) const
             for (PyObject* t : list) Py_DECREF(t);
         }
     } owned{tensors};
+    if (!deferred_hold(tensors)) return kAnotherTruth;
     slots.clear();
     if (simple_) {
         slots.push_back(Py_NewRef(tensors[recipes_.rows[exit.slots[0]].id]));
@@ -380,20 +421,6 @@ int RegionPlan::run_returning(PyObject* const* values, PyObject** result) const 
     slots.swap(mine);
     return status;
 }
-
-namespace {
-std::string bytes_of(PyObject* t) {
-    TensorView v = view_of(t);
-    std::string s;
-    int size = size_of(v.dtype);
-    for (int64_t k = 0; k < v.numel; ++k) {
-        int64_t at = 0, rest = k;
-        for (int d = v.ndim; d-- > 0; rest /= v.sizes[d]) at += rest % v.sizes[d] * v.strides[d];
-        s.append((const char*)v.data + at * size, size);
-    }
-    return s;
-}
-}  // namespace
 
 bool RegionPlan::data_holds(PyObject* const* values, int* failed) const {
     if (!data_) return true;

@@ -167,10 +167,14 @@ const Ins* Session::point(Activation& a, Frame* f, const Ins& ins, PyObject**& s
     Point& p = program_.point(code_of(f), ins.start);
     int depth = int(sp - slots_of(f));
     PyObject* const* slots = entry_slots(f, depth);
-    if (std::shared_ptr<Entry> e = program_.find(p, slots)) {
-        bool failed = false;
-        const Ins* next = replay(a, f, *e, sp, failed);
-        return failed ? &ins : next;  // failed: an operator raises, and eager will say so
+    std::vector<const Entry*> others;
+    while (std::shared_ptr<Entry> e = program_.find(p, slots, &others)) {
+        int status = 0;
+        const Ins* next = replay(a, f, *e, sp, status);
+        if (status <= 0) return next;
+        if (status != RegionPlan::kAnotherTruth) return &ins;  // an operator raises, and eager will say so
+        others.push_back(e.get());
+        program_.another_truth(p, e);
     }
     if (program_.worth_recording(p)) {
         program_.note_miss(p, slots);
@@ -180,15 +184,11 @@ const Ins* Session::point(Activation& a, Frame* f, const Ins& ins, PyObject**& s
     return &ins;
 }
 // Puts the frame into the exit state of the region.
-const Ins* Session::replay(Activation& a, Frame* f, Entry& e, PyObject**& sp, bool& failed) {
+const Ins* Session::replay(Activation& a, Frame* f, Entry& e, PyObject**& sp, int& status) {
     std::vector<PyObject*> made;
-    int status = e.plan->run(e.guards.values(), made);
+    status = e.plan->run(e.guards.values(), made);
     e.guards.release();
-    if (status > 0) {
-        failed = true;
-        return nullptr;
-    }
-    if (status < 0) return nullptr;
+    if (status != 0) return nullptr;
     ++e.hits;
     compiled = true;
     if (e.plan->exit.returns) {
@@ -361,7 +361,12 @@ void Session::store(Recorder& r, ExitState exit, int line) {
         program_.stays_eager(p, why);
     };
     std::unique_ptr<RegionPlan> plan = RegionPlan::build(r, std::move(exit), error);
-    if (!plan) return fails(error);
+    if (!plan) {
+        bool again = false;
+        for (const DataGuard& g : r.data_guards)
+            if (g.deferred) again |= program_.no_data_guards.insert(data_place(g.code, g.unit)).second;
+        return again ? void() : fails(error);  // the next recording breaks at those places
+    }
     auto e = std::make_shared<Entry>();
     if (program_.options.self_check) {
         std::string wrong = plan->self_check(r, e->unchecked);

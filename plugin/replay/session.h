@@ -42,7 +42,7 @@ private:
     };
     bool records(const Activation& a) const { return recorder_ && a.recording == serial_; }
     const Ins* point(Activation&, Frame*, const Ins&, PyObject**& sp);
-    const Ins* replay(Activation&, Frame*, Entry&, PyObject**& sp, bool& failed);
+    const Ins* replay(Activation&, Frame*, Entry&, PyObject**& sp, int& status);
     void start(Activation&, Frame*, const Ins&, PyObject** sp);
     bool give_up_or_raise();
     void give_up();                                                                 // after a break

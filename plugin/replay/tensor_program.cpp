@@ -258,8 +258,9 @@ bool TensorProgram::felt_outside(size_t i) const {
         return slot.kind == Slot::Input || (slot.kind == Slot::Output && graph_.graph.outputs[size_t(slot.position)].into >= 0);
     };
     if (const auto* e = std::get_if<ExternStep>(&executable_->steps[i])) {
-        const OpSchema& schema = graph_.externs[size_t(executable_->externs[size_t(e->call)].id)].schema();
-        return schema.random || !schema.name.starts_with("aten::") || (schema.mutates && of_input(e->args[0]));
+        const size_t id = size_t(executable_->externs[size_t(e->call)].id);
+        const OpSchema& schema = graph_.externs[id].schema();
+        return graph_.extern_uses[id].random || !schema.name.starts_with("aten::") || (schema.mutates && of_input(e->args[0]));
     }
     for (const auto& item : std::get<KernelStep>(executable_->steps[i]).items)
         for (int s : item)
@@ -285,7 +286,7 @@ int TensorProgram::run_step(size_t i, Memory& m, int threads) const {
 void TensorProgram::say_where(size_t i) const {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_IndexError, "index out of range in self");
     if (const auto* e = std::get_if<ExternStep>(&executable_->steps[i])) {
-        const OperatorPlace& at = graph_.extern_places[size_t(executable_->externs[size_t(e->call)].id)];
+        const ExternUse& at = graph_.extern_uses[size_t(executable_->externs[size_t(e->call)].id)];
         if (at.line) _PyTraceback_Add(at.function.c_str(), at.file.c_str(), at.line);
     }
 }

@@ -25,6 +25,8 @@ struct OpSchema {
     PyRef overload;
     PyRef callable;  // what runs it: OpOverload._op
 };
+// Whether this call draws: dropout with probability 0, or not in training, does not.
+bool draws(const OpSchema&, PyObject* args, PyObject* kwargs);
 PyObject* default_of(const OpSchema&, size_t argument);  // borrowed; null: required
 // Cached per overload object. Null with a Python error when `overload` is no OpOverload (a higher order operator).
 const OpSchema* schema_of(PyObject* overload);

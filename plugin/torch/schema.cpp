@@ -191,6 +191,20 @@ PyTypeObject* overload_type() {
 
 }  // namespace
 
+bool draws(const OpSchema& op, PyObject* args, PyObject* kwargs) {
+    if (!op.random) return false;
+    for (size_t i = 0; i < op.args.size(); ++i) {
+        const std::string& name = op.args[i].name;
+        if (name != "dropout_p" && name != "train" && name != "training") continue;
+        PyObject* given = Py_ssize_t(i) < PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, Py_ssize_t(i))
+                          : kwargs                               ? PyDict_GetItemString(kwargs, name.c_str())
+                                                                 : nullptr;
+        if (!given) given = default_of(op, i);
+        if (given && (given == Py_False || (PyFloat_Check(given) && PyFloat_AS_DOUBLE(given) == 0))) return false;
+    }
+    return true;
+}
+
 PyObject* default_of(const OpSchema& op, size_t i) {
     const ArgSchema& argument = op.args[i];
     if (argument.has_default && !argument.default_value) {

@@ -3,6 +3,7 @@ round. A row makes fresh arguments for each call; arguments that the call change
 import collections
 import contextvars
 import functools
+import operator
 import random
 import threading
 import time
@@ -386,6 +387,19 @@ def nests(x, n):
     return y + VARIABLE.get()
 
 
+def keeps_the_token(x, n):
+    token = VARIABLE.set(n)
+    y = x * VARIABLE.get()
+    framejit.graph_break()
+    y = y + VARIABLE.get()
+    VARIABLE.reset(token)
+    try:
+        VARIABLE.reset(token)
+    except RuntimeError:
+        y = y + 100
+    return y
+
+
 def under_a_lock(x, n):
     with LOCK:
         y = (x + n) * LOCK.locked()
@@ -400,7 +414,10 @@ def acquires(x, n):
         LOCK.release()
 
 
-@pytest.mark.parametrize("function", [sets, sets_and_resets, resets_what_was_unset, nests, under_a_lock, acquires])
+BREAKS = {under_a_lock: {"held"}, acquires: {"held"}, keeps_the_token: {"asked"}}
+
+
+@pytest.mark.parametrize("function", [sets, sets_and_resets, resets_what_was_unset, nests, keeps_the_token, under_a_lock, acquires])
 def test_context_variables_and_locks(function):
     compiled = framejit.compile(function, wait=True)
 
@@ -415,7 +432,7 @@ def test_context_variables_and_locks(function):
             assert torch.equal(want[0], got[0]) and want[1:] == got[1:]
     row = framejit.report(compiled).functions[0]
     assert row["calls"]["compiled"] >= 2
-    assert {b["code"] for b in row["breaks"]} == ({"held"} if function in (under_a_lock, acquires) else set())
+    assert {b["code"] for b in row["breaks"]} == BREAKS.get(function, set())
 
 
 def test_a_lock_is_held_while_compiled_code_runs():
@@ -435,3 +452,139 @@ def test_a_lock_is_held_while_compiled_code_runs():
         for _ in range(3):
             f(torch.ones(2))
     assert seen[-2:] == [True, False]
+
+
+EVENTS = []
+
+
+def raises_on_nan(x, b):
+    y = x * 2
+    if torch.isnan(y).any():
+        raise ValueError("nan")
+    return y + b
+
+
+def two_ways(x, b):
+    y = x * 2
+    return y + b if (y > 0).all() else y - b
+
+
+def halves(x, b):
+    n = 0
+    while (x.abs() > 1).any():
+        x, n = x / 2, n + 1
+    return x + b, n
+
+
+def writes_later(x, b):
+    y = x * 2
+    if not (y > 0).all():
+        b.add_(1)
+    return y + b
+
+
+def draws(x, b):
+    y = x + torch.rand(4)
+    return y + 1 if (y > 0).any() else y - b
+
+
+def appends(x, b):
+    EVENTS.append(1)
+    if (x > 0).any().item():
+        EVENTS.append(2)
+        return x + b
+    EVENTS.append(3)
+    return x - b
+
+
+SIGNS = {"one": lambda i: 1, "once": lambda i: 1 if i < 5 else -1, "each time": lambda i: (-1) ** i, "in threes": lambda i: (-1) ** (i // 3)}
+
+
+@pytest.mark.parametrize("signs", SIGNS)
+@pytest.mark.parametrize("function", [raises_on_nan, two_ways, halves, writes_later, draws, appends])
+def test_checks_of_float_data(function, signs):
+    """any() and all() of anything are assumed inside the region, and what follows happens only when they hold."""
+    compiled = framejit.compile(function, wait=True)
+    with torch.no_grad():
+        for call in range(12):
+            x, b = torch.full((4,), 3.0) * SIGNS[signs](call) * (call % 3 + 1), torch.zeros(4)
+            outcomes = []
+            for f in (function, compiled):
+                EVENTS.clear()
+                mine = b.clone()
+                torch.manual_seed(call)
+                outcomes.append((f(x, mine), mine, torch.rand(1), list(EVENTS)))
+            torch.testing.assert_close(outcomes[1], outcomes[0], rtol=0, atol=0)
+        if function is raises_on_nan:
+            with pytest.raises(ValueError, match="nan"):
+                compiled(torch.full((4,), float("nan")), b)
+    row = framejit.report(compiled).functions[0]
+    assert row["calls"]["compiled"] >= 6
+    if function is raises_on_nan or (function is two_ways and signs != "each time" and signs != "in threes"):
+        assert not row["breaks"] and len(row["regions"]) == 1
+
+
+class Changing:
+    pass
+
+
+CHANGING = Changing()
+
+
+def attempts(change):
+    def f(x):
+        try:
+            change(CHANGING)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+            x = x * 3
+        CHANGING.items.append(9)
+        return x + 1
+
+    return f
+
+
+def fails_below(o):
+    o.items.append(7)
+    o.items.remove(50)
+
+
+def sorts_half(o):
+    def key(v):
+        if v == 1:
+            raise ValueError(v)
+        return v
+
+    o.items.sort(key=key)
+
+
+class Grumbling(dict):
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        raise KeyError(key)
+
+
+CHANGES = {
+    "remove": lambda o: o.items.remove(5),
+    "pop": lambda o: o.names.pop("zz"),
+    "insert": lambda o: o.items.insert("a", 1),
+    "below": fails_below,
+    "setitem": lambda o: o.items.__setitem__(9, 1),
+    "delattr": lambda o: delattr(o, "zz"),
+    "delitem": lambda o: o.names.__delitem__("zz"),
+    "sort": sorts_half,
+    "python setitem": lambda o: operator.setitem(o.grumbling, "q", 1),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_that_raises_is_not_replayed(name):
+    """The program catches the exception and goes on; C code may have changed half of it before."""
+    function = attempts(CHANGES[name])
+    compiled = framejit.compile(function, wait=True)
+    with torch.no_grad():
+        for _ in range(4):
+            outcomes = []
+            for f in (function, compiled):
+                CHANGING.items, CHANGING.names, CHANGING.grumbling = [3, 2, 1, 0], {"a": 1}, Grumbling()
+                outcomes.append((f(torch.ones(2)).tolist(), list(CHANGING.items), dict(CHANGING.names), dict(CHANGING.grumbling)))
+            assert outcomes[0] == outcomes[1]
