@@ -563,7 +563,7 @@ class Grumbling(dict):
         raise KeyError(key)
 
 
-CHANGES = {
+RAISERS = {
     "remove": lambda o: o.items.remove(5),
     "pop": lambda o: o.names.pop("zz"),
     "insert": lambda o: o.items.insert("a", 1),
@@ -576,10 +576,10 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("name", RAISERS)
 def test_a_change_that_raises_is_not_replayed(name):
     """The program catches the exception and goes on; C code may have changed half of it before."""
-    function = attempts(CHANGES[name])
+    function = attempts(RAISERS[name])
     compiled = framejit.compile(function, wait=True)
     with torch.no_grad():
         for _ in range(4):
