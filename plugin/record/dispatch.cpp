@@ -192,6 +192,7 @@ void Recorder::take_scalar(OpRow& op) {
         return;
     if (PyObject_RichCompareBool(v, scalar_.get(), Py_EQ) != 1) return PyErr_Clear();
     op.scalar = scalar_shadow_;
+    numbers[op.scalar] = scalar_;
     op.scalar_is_float = PyFloat_CheckExact(v);
     scalar_ = {};
 }

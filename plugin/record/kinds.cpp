@@ -18,12 +18,14 @@ static bool torch_operator(PyObject* o) {
     return n[0] == 'O' ? !strcmp(n, "OpOverload") || !strcmp(n, "OpOverloadPacket")
                        : n[0] == '_' && (!strcmp(n, "_OpNamespace") || !strcmp(n, "_Ops"));
 }
+static bool pattern(PyObject* o) { return Py_TYPE(o)->tp_name[0] == 'r' && !strcmp(Py_TYPE(o)->tp_name, "re.Pattern"); }
 static bool numpy_function(PyObject* o) { return Py_TYPE(o)->tp_name[0] == 'n' && !strcmp(Py_TYPE(o)->tp_name, "numpy.ufunc"); }
 bool code_like(PyObject* o) {
     return PyType_Check(o) || PyFunction_Check(o) || PyCFunction_Check(o) || PyModule_Check(o) || PyCode_Check(o) ||
            Py_IS_TYPE(o, &PyMethodDescr_Type) || Py_IS_TYPE(o, &PyWrapperDescr_Type) || Py_IS_TYPE(o, &PyGetSetDescr_Type) ||
            Py_IS_TYPE(o, &PyProperty_Type) || Py_IS_TYPE(o, &PyClassMethodDescr_Type) || Py_IS_TYPE(o, &PyMemberDescr_Type) ||
-           Py_IS_TYPE(o, &PyStaticMethod_Type) || Py_IS_TYPE(o, &PyClassMethod_Type) || torch_operator(o) || numpy_function(o);
+           Py_IS_TYPE(o, &PyStaticMethod_Type) || Py_IS_TYPE(o, &PyClassMethod_Type) || torch_operator(o) || numpy_function(o) ||
+           pattern(o);
 }
 
 bool plain_key(PyObject* k) {

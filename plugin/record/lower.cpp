@@ -446,6 +446,7 @@ private:
             value_of(t);
             if (!out_.failure.empty()) return;
             auto [base, window] = memory_of(t);
+            if (!base && t != target) std::tie(base, window) = written_down(t);
             if (!base) return fail("an argument of " + op.schema->name + " has no memory of its own");
             in.push_back(base);
             call.args.push_back(window);
@@ -503,6 +504,24 @@ private:
         const TensorSpec& spec = row(t).spec;
         if (spec.offset < s.offset || spec.torch_dtype != s.torch_dtype) return {nullptr, {}};
         return {s.base, Window{spec.sizes, spec.strides, spec.offset - s.offset}};
+    }
+
+    // A value that has no memory here (view_as_real of an extern's result, flattened): computed into memory of its own, for reading, with
+    // the strides it had. Dimensions of stride 0 are one element there. Null: not dense otherwise.
+    std::pair<Ref, Window> written_down(int t) {
+        const TensorSpec& spec = row(t).spec;
+        Ref v = values_[t].value;
+        Shape sizes = spec.sizes;
+        for (size_t d = 0; d < sizes.size(); ++d) {
+            if (spec.strides[d] != 0 || sizes[d] <= 1) continue;
+            Attrs at;
+            at.i = {int64_t(d), 0, sizes[d] = 1, 1};
+            v = out_.graph.op("slice", {v}, at);
+        }
+        bool dense;
+        const std::vector<int> order = memory_order(sizes, spec.strides, dense);
+        if (!dense) return {};
+        return {identity(order) ? v : transpose(v, order), Window{spec.sizes, spec.strides, 0}};
     }
 
     // ---- what must exist afterwards ----

@@ -112,8 +112,9 @@ public:
     GlobalState state;
     EntryState entry;  // for the self-check
     bool keeps_entry = false;
-    Break found;          // valid when broken()
-    bool strict = false;  // a break is an error: what comes after it must not run
+    std::unordered_map<int, PyRef> numbers;  // by source: Python numbers that are inputs of the graph, as recorded
+    Break found;                             // valid when broken()
+    bool strict = false;                     // a break is an error: what comes after it must not run
     std::string failure;
     std::vector<std::pair<PyCodeObject*, int>> chain;  // of the break: code and unit of every frame from the root inwards
     Frame* now = nullptr;                              // the frame whose instruction runs

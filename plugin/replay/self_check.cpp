@@ -75,7 +75,12 @@ std::string RegionPlan::self_check(Recorder& r, std::string& unchecked) const {
     std::vector<PyRef> inputs, held, recorded;
     std::vector<PyObject*> list;
     for (int t : g.inputs) {
-        if (t < 0) return skip("a Python number is one of its inputs");
+        if (t < 0) {
+            inputs.push_back(r.numbers[~t]);
+            held.push_back(inputs.back());
+            list.push_back(held.back().get());
+            continue;
+        }
         PyObject* o = r.tensors[t].constant ? r.tensors[t].constant.get() : PyWeakref_GET_OBJECT(r.tensors[t].weak.get());
         if (o == Py_None || !matches(o, r.tensors[t].spec)) return skip("an input was gone or changed when the recording ended");
         inputs.push_back(PyRef::share(o));

@@ -15,6 +15,18 @@ void check(Graph& g, double lo = -3, double hi = 3) {
 }
 }  // namespace
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+struct LeaksExpected {
+    LeaksExpected() { __lsan_disable(); }
+    ~LeaksExpected() { __lsan_enable(); }
+};
+#else
+struct LeaksExpected {
+    ~LeaksExpected() {}  // not trivial: the variable is used
+};
+#endif
+
 BOOST_AUTO_TEST_SUITE(codegen_edges)
 
 BOOST_AUTO_TEST_CASE(empty_values) {
@@ -169,7 +181,10 @@ BOOST_AUTO_TEST_CASE(what_llvm_cannot_do_is_an_error) {
     Graph g;  // AVX-512 instructions for a machine without them
     g.outputs = {{g.op("exp", {in(g, {64})})}};
     const Target wrong{.cpu = "haswell|", .width = 16, .avx512 = true};
-    BOOST_CHECK_THROW(compile(g, wrong), GraphError);
+    {
+        LeaksExpected leaks;  // jit.cpp: nothing of LLVM's half-done work may be touched again
+        BOOST_CHECK_THROW(compile(g, wrong), GraphError);
+    }
     check(g);  // and the compiler goes on working
 }
 BOOST_AUTO_TEST_CASE(equal_kernels_share_machine_code) {
