@@ -180,7 +180,7 @@ struct CallPolicy {
         r.use(args[1], shadows[1]);
         if (shadows[0] == Unknown) r.hole(args[0]);
         if (shadows[0] <= 0) {
-            if (immutable(args[2])) r.use_value(args[2], shadows[2]);
+            if (valued(args[2])) r.use_value(args[2], shadows[2]);
             return Internal;
         }
         if (is_tensor(args[0])) {
@@ -192,7 +192,7 @@ struct CallPolicy {
         r.use_type(args[0], shadows[0]);
         r.type_lookup(Py_TYPE(args[0]), setattr, how);
         if (how && PyFunction_Check(how)) {
-            if (immutable(args[2])) r.use_value(args[2], shadows[2]);  // goes through C into the frame
+            if (valued(args[2])) r.use_value(args[2], shadows[2]);  // goes through C into the frame
         } else
             r.set_attribute(args[0], shadows[0], interned(args[1]).get(), args[2], shadows[2]);
         return Internal;
@@ -216,7 +216,7 @@ struct CallPolicy {
             r.guard_tensor(args[0], shadows[0]);
         else if (shadows[0] > 0 && is_tensor(args[0]))
             r.note_break(break_impure_call, nullptr, fn);  // no guard may hold a tensor
-        else if (shadows[0] > 0 && !immutable(args[0]))
+        else if (shadows[0] > 0 && !valued(args[0]))
             r.guard(GuardKind::Identity, shadows[0], args[0]);
         return Internal;
     }
@@ -244,7 +244,7 @@ struct CallPolicy {
             r.mutating(args[0], shadows[0], true);
             r.stored(shadows[0], args[1], shadows[1]);
             r.call_event(fn, Internal, args, shadows, total, nullptr);
-        } else if (immutable(args[1]))
+        } else if (valued(args[1]))
             r.use_value(args[1], shadows[1]);
         return Internal;
     }
@@ -263,7 +263,7 @@ struct CallPolicy {
     // What is read back is what was written; after the reset of a `set` of this region, what it was before.
     int context_set() {
         if (total != 2) return open();
-        int v = shadows[0] > 0 ? shadows[0] : r.sources.constant(args[0]), now = immutable(args[1]) ? shadows[1] : int(Internal);
+        int v = shadows[0] > 0 ? shadows[0] : r.sources.constant(args[0]), now = valued(args[1]) ? shadows[1] : int(Internal);
         PyRef key = PyRef::steal(PyUnicode_FromString("contextvar"));
         r.call_event(fn, Internal, args, shadows, total, nullptr);
         auto& sets = r.context_sets_;
@@ -323,7 +323,7 @@ void Recorder::base_setitem(PyObject* self, int shadow, PyObject** key_value, co
     PyObject* args[3] = {self, key_value[0], key_value[1]};
     int all[3] = {shadow, shadows[0], shadows[1]};
     call_event(descr.get(), Internal, args, all, 3, nullptr);
-    wrote(shadow, key_value[0], immutable(key_value[1]) ? shadows[1] : int(Internal));
+    wrote(shadow, key_value[0], valued(key_value[1]) ? shadows[1] : int(Internal));
 }
 
 // torch.autograd.Function.apply makes the `ctx` that forward() gets: of this class. Null: something else is called.
@@ -347,7 +347,7 @@ int Recorder::kept_result(PyObject* fn, int fn_shadow, PyObject** args, const in
     if (!is_lru_cache(fn)) return kOpen;
     for (int i = 0; i < total; ++i) {
         if (shadows[i] == Unknown || is_tensor(args[i])) return kOpen;
-        bool constant = immutable(args[i]) || plain_c_value(args[i]) || constant_tuple(args[i]);
+        bool constant = valued(args[i]) || constant_tuple(args[i]);
         bool by_address = Py_TYPE(args[i])->tp_hash == PyBaseObject_Type.tp_hash;  // another hash may be Python: not here
         if (!constant && (shadows[i] <= 0 || !by_address)) return kOpen;
     }
@@ -355,8 +355,7 @@ int Recorder::kept_result(PyObject* fn, int fn_shadow, PyObject** args, const in
     Py_hash_t hash = key ? PyObject_Hash(key.get()) : -1;
     if (hash == -1) return PyErr_Clear(), kOpen;
     for (int i = 0; i < total; ++i)
-        if (shadows[i] > 0)
-            guard(immutable(args[i]) || plain_c_value(args[i]) ? GuardKind::Value : GuardKind::Identity, shadows[i], args[i]);
+        if (shadows[i] > 0) guard(valued(args[i]) ? GuardKind::Value : GuardKind::Identity, shadows[i], args[i]);
     int source = sources.child(SourceKind::Cached, fn_shadow, key.get());
     if (lru_cached(fn, key.get(), hash)) return source;
     guard(GuardKind::Missing, source);  // the function runs, and is recorded
@@ -380,7 +379,7 @@ int Recorder::slot_wrapper(PyObject* fn, PyObject** args, const int* shadows, in
         use(args[first], shadows[first]);
         if (self_shadow > 0)
             set_attribute(self.get(), self_shadow, interned(args[first]).get(), args[first + 1], shadows[first + 1]);
-        else if (immutable(args[first + 1]))
+        else if (valued(args[first + 1]))
             use_value(args[first + 1], shadows[first + 1]);
         return Internal;
     }
@@ -396,6 +395,13 @@ int Recorder::slot_wrapper(PyObject* fn, PyObject** args, const int* shadows, in
     if (is("__call__") && PyType_Check(self.get())) constructing_ = self.get();
     for (int i = 0; i < total; ++i) use(args[i], shadows[i]);
     return kOpen;
+}
+
+// np.sqrt(64) and what is computed from it; arrays are not numbers.
+static bool only_numbers(PyObject** args, const int* shadows, int total) {
+    for (int i = 0; i < total; ++i)
+        if (!number(args[i]) && !(shadows[i] == Internal && numpy_scalar(args[i]))) return false;
+    return total > 0;
 }
 
 // long: one case per policy, which read best side by side
@@ -423,6 +429,8 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
             use_type(args[0], shadows[0]);
         return Internal;
     }
+    const bool numpy = numpy_function(fn) || (row.name.starts_with("numpy.") && !row.name.starts_with("numpy.random."));
+    if (policy == Policy::UNKNOWN && numpy && !kw && only_numbers(args, shadows, total)) policy = Policy::PURE;
     switch (policy) {
     case Policy::SPECIAL:
         if (total && !kw) return (CallPolicy{*this, fn, args, shadows, total, row.name}.*row.special)();
@@ -439,7 +447,7 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
         for (int i = 0; i < total; ++i) {  // a new container: what goes in leaves the slots
             if (shadows[i] == Unknown)
                 hole(args[i]);
-            else if (immutable(args[i]))
+            else if (valued(args[i]))
                 use_value(args[i], shadows[i]);
             else if (i && container(args[i]))
                 use(args[i], shadows[i]);
@@ -447,7 +455,7 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
         return kOpen;
     case Policy::EFFECT: {
         bool plain = true;
-        for (int i = 0; i < positional; ++i) plain = plain && (immutable(args[i]) || code_like(args[i]) || plain_c_value(args[i]));
+        for (int i = 0; i < positional; ++i) plain = plain && (valued(args[i]) || code_like(args[i]));
         if (!plain)
             note_break(break_effect, nullptr, fn);
         else
@@ -475,7 +483,7 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
     default: break;
     }
     for (int i = 0; i < total; ++i) {
-        bool opaque = shadows[i] > 0 && !is_tensor(args[i]) && !immutable(args[i]) && !container(args[i]) && !code_like(args[i]) &&
+        bool opaque = shadows[i] > 0 && !is_tensor(args[i]) && !valued(args[i]) && !container(args[i]) && !code_like(args[i]) &&
                       !plain_c_value(args[i]);
         if (opaque && policy != Policy::PROTOCOL && !heap_type && policy != Policy::UNKNOWN) hole(args[i], fn);
         if (shadows[i] > 0 && policy == Policy::PROTOCOL && PyIter_Check(args[i]) && Py_TYPE(args[i])->tp_iter == PyObject_SelfIter &&

@@ -17,7 +17,7 @@ Operand Recorder::operand(PyObject* v, int shadow) {
         int row = note_tensor(v, false);
         o.kind = Operand::Row;
         o.id = row;
-    } else if (immutable(v) || plain_c_value(v)) {
+    } else if (valued(v)) {
         o.kind = Operand::Const;
         o.object = PyRef::share(v);
     } else if (int* known = identity_.find(v); known && *known > 0) {
@@ -82,7 +82,7 @@ void Recorder::set_attribute(PyObject* o, int shadow, PyObject* name, PyObject* 
     int where = slot ? shadow : sources.child(SourceKind::Dict, shadow);
     if (!slot)
         if (PyObject* d = dict_of(o)) added(d, where, name);
-    wrote(where, name, value && immutable(value) ? value_shadow : int(Internal));
+    wrote(where, name, value && valued(value) ? value_shadow : int(Internal));
 }
 void Recorder::set_item(PyObject* o, int shadow, PyObject* key, PyObject* value, int value_shadow) {
     stored(shadow, value, value_shadow);
@@ -106,11 +106,11 @@ void Recorder::set_item(PyObject* o, int shadow, PyObject* key, PyObject* value,
         if (i < 0) i += Py_SIZE(o);
         PyRef at = PyRef::steal(PyLong_FromSsize_t(i));
         event(EventKind::SetItem, o, shadow, key, Internal, value, value_shadow);
-        return wrote(shadow, at.get(), value && immutable(value) ? value_shadow : int(Internal));
+        return wrote(shadow, at.get(), value && valued(value) ? value_shadow : int(Internal));
     } else
         mutating(o, shadow, false);  // a slice
     event(EventKind::SetItem, o, shadow, key, Internal, value, value_shadow);
-    wrote(shadow, key, value && immutable(value) ? value_shadow : int(Internal));
+    wrote(shadow, key, value && valued(value) ? value_shadow : int(Internal));
 }
 
 }  // namespace framejit

@@ -151,10 +151,10 @@ void Recorder::bind_pending(Shadow& sh, Frame* f, int nargs, int all) {
                 }
     // What went into *args or **kwargs has left the slots: immutable values are guarded now.
     for (size_t a = 0; a < used.size(); ++a)
-        if (!used[a] && pending_.args[a].second > 0 && immutable(pending_.args[a].first))
+        if (!used[a] && pending_.args[a].second > 0 && valued(pending_.args[a].first))
             guard(GuardKind::Value, pending_.args[a].second, pending_.args[a].first);
     for (int i = 0; i < all; ++i) {
-        if (sh.s[i] != Internal || !slots[i] || immutable(slots[i])) continue;
+        if (sh.s[i] != Internal || !slots[i] || valued(slots[i])) continue;
         int l = lookup(slots[i], false);
         if (l == Unknown && i < nargs) l = known_source(default_source(sh.function, co, i, slots[i]), slots[i]);
         sh.s[i] = l;
@@ -225,7 +225,7 @@ void Recorder::leave(Shadow* sh, Frame* f, PyObject* result, int depth, bool yie
         suspended_[f] = sh->s;
     else if (!result && suspends(code_of(f)) && !is_generator(f))
         for (int i = 0; i < locals_count(code_of(f)); ++i)  // moves into a generator object: values leave the slots
-            if (PyObject* v = slots_of(f)[i]; v && immutable(v)) guard(GuardKind::Value, sh->s[i], v);
+            if (PyObject* v = slots_of(f)[i]; v && valued(v)) guard(GuardKind::Value, sh->s[i], v);
     for (size_t i = active_.size(); i-- > 0;)
         if (active_[i] == sh) {
             active_.erase(active_.begin() + i);

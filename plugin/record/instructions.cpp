@@ -27,7 +27,7 @@ struct Instructions {
         if (!cell || !PyCell_Check(cell)) return;
         if (int* known = r.cell_shadow_.find(cell)) {  // made, or written, inside
             PyObject* v = PyCell_GET(cell);
-            sh.result = v && immutable(v) ? *known : int(Recorder::kOpen);
+            sh.result = v && valued(v) ? *known : int(Recorder::kOpen);
             if (sh.result <= 0) sh.result = Recorder::kOpen;
             return;
         }
@@ -51,7 +51,7 @@ struct Instructions {
         PyObject* v = in.op == Op::StoreDeref ? sp[-1] : nullptr;
         int shadow = v ? s[-1] : int(Internal), source = cell_source(cell);
         if (source > 0) r.event(EventKind::SetCell, cell, source, nullptr, Internal, v, shadow);
-        r.cell_shadow_.put(cell, v && immutable(v) ? shadow : int(Internal));
+        r.cell_shadow_.put(cell, v && valued(v) ? shadow : int(Internal));
         r.make_internal(cell);  // keeps it alive; does not replace a source
     }
     void store_attr() {
@@ -59,7 +59,7 @@ struct Instructions {
         if (s[-1] == Unknown) return r.hole(o);
         if (is_tensor(o)) return r.note_break(break_metadata, o);  // a result too: it may leave, and is made anew
         if (s[-1] <= 0) {
-            if (immutable(v)) r.use_value(v, s[-2]);
+            if (valued(v)) r.use_value(v, s[-2]);
             return;
         }
         static PyObject* setattr = PyUnicode_InternFromString("__setattr__");
@@ -83,7 +83,7 @@ struct Instructions {
             return;
         }
         if (s[-2] <= 0) {
-            if (immutable(v)) r.use_value(v, s[-3]);
+            if (valued(v)) r.use_value(v, s[-3]);
             return;
         }
         r.set_item(o, s[-2], key, v, s[-3]);
@@ -101,7 +101,7 @@ struct Instructions {
             PyObject *v = sp[-i], *other = sp[-(3 - i)];
             if (s[-i] == Unknown)
                 r.hole(v);
-            else if (s[-i] > 0 && (immutable(v) || plain_c_value(v))) {
+            else if (s[-i] > 0 && (valued(v))) {
                 if (other == Py_None && v != Py_None)
                     r.use_type(v, s[-i]);
                 else
@@ -131,7 +131,7 @@ struct Instructions {
     }
     // An object of C code from outside (a numpy array): what is computed from it has no guard.
     bool native(PyObject* v, int shadow) {
-        if (shadow <= 0 || immutable(v) || container(v) || is_tensor(v) || code_like(v) || plain_c_value(v) ||
+        if (shadow <= 0 || valued(v) || container(v) || is_tensor(v) || code_like(v) || plain_c_value(v) ||
             (Py_TYPE(v)->tp_flags & Py_TPFLAGS_HEAPTYPE))
             return false;
         r.note_break(r.foreign(shadow) ? break_foreign : break_opaque_object, v);
@@ -197,7 +197,7 @@ struct Instructions {
         for (int i = 1; i <= n; ++i) {
             if (s[-i] == Unknown)
                 r.hole(sp[-i]);
-            else if (immutable(sp[-i]))
+            else if (valued(sp[-i]))
                 r.use_value(sp[-i], s[-i]);
         }
     }
@@ -418,7 +418,7 @@ void Recorder::after(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
     PyObject* top = sp > slots + locals_count(code_of(f)) ? sp[-1] : nullptr;
     if (keep_.size() > sh.keep_mark) release(sh.keep_mark);  // the frames that ran below have been cleared by now
     auto settle = [&](int result) {
-        if (result == kWritten) return top && immutable(top) ? written_shadow_ : lookup(top, true);
+        if (result == kWritten) return top && valued(top) ? written_shadow_ : lookup(top, true);
         if (result == kOpen) return value_of(top);
         if (result == Internal) return lookup(top, false);
         return known_source(result, top);
@@ -438,7 +438,7 @@ void Recorder::after(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
     case Op::MakeCell:
         make_internal(slots[in.arg]);
         cell_shadow_.put(slots[in.arg],
-                         sh.result > 0 && PyCell_GET(slots[in.arg]) && immutable(PyCell_GET(slots[in.arg])) ? sh.result : int(Internal));
+                         sh.result > 0 && PyCell_GET(slots[in.arg]) && valued(PyCell_GET(slots[in.arg])) ? sh.result : int(Internal));
         sh.s[in.arg] = Internal;
         break;
     case Op::LoadConst:

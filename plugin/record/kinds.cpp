@@ -5,9 +5,16 @@
 
 namespace framejit {
 
+bool numpy_scalar(PyObject* o) {
+    const char* n = Py_TYPE(o)->tp_name;
+    if (n[0] != 'n' || strncmp(n, "numpy.", 6) != 0) return false;
+    for (const char* start : {"bool", "int", "uint", "float", "complex"})
+        if (!strncmp(n + 6, start, strlen(start))) return true;
+    return false;
+}
 bool plain_c_value(PyObject* o) {
     const char* n = Py_TYPE(o)->tp_name;
-    if ((Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE) || n[0] != 't' || strncmp(n, "torch.", 6) != 0) return false;
+    if ((Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE) || n[0] != 't' || strncmp(n, "torch.", 6) != 0) return numpy_scalar(o);
     for (const char* k : {"dtype", "device", "layout", "memory_format", "Size", "finfo", "iinfo"})
         if (!strcmp(n + 6, k)) return true;
     return false;
@@ -19,7 +26,7 @@ static bool torch_operator(PyObject* o) {
                        : n[0] == '_' && (!strcmp(n, "_OpNamespace") || !strcmp(n, "_Ops"));
 }
 static bool pattern(PyObject* o) { return Py_TYPE(o)->tp_name[0] == 'r' && !strcmp(Py_TYPE(o)->tp_name, "re.Pattern"); }
-static bool numpy_function(PyObject* o) { return Py_TYPE(o)->tp_name[0] == 'n' && !strcmp(Py_TYPE(o)->tp_name, "numpy.ufunc"); }
+bool numpy_function(PyObject* o) { return Py_TYPE(o)->tp_name[0] == 'n' && !strcmp(Py_TYPE(o)->tp_name, "numpy.ufunc"); }
 bool code_like(PyObject* o) {
     return PyType_Check(o) || PyFunction_Check(o) || PyCFunction_Check(o) || PyModule_Check(o) || PyCode_Check(o) ||
            Py_IS_TYPE(o, &PyMethodDescr_Type) || Py_IS_TYPE(o, &PyWrapperDescr_Type) || Py_IS_TYPE(o, &PyGetSetDescr_Type) ||

@@ -11,13 +11,16 @@ inline bool immutable(PyObject* o) {
     return o == Py_None || t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type || t == &PyUnicode_Type || t == &PyBytes_Type ||
            t == &PyEllipsis_Type || t == &PyComplex_Type || t == &PySlice_Type || t == &PyRange_Type || o == Py_NotImplemented;
 }
-bool plain_c_value(PyObject*);   // torch.dtype, device, layout, memory_format, Size: immutable C objects, compared by value
-bool code_like(PyObject*);       // types, functions, builtins, modules, descriptors: reached in ways that are not followed
+bool plain_c_value(PyObject*);  // torch.dtype, device, layout, memory_format, Size, numpy scalars: immutable C objects, compared by value
+inline bool valued(PyObject* o) { return immutable(o) || plain_c_value(o); }  // no identity: guarded by value where it leaves the slots
+bool code_like(PyObject*);  // types, functions, builtins, modules, descriptors: reached in ways that are not followed
 inline bool container(PyObject* o) { return PyDict_Check(o) || PyList_Check(o) || PyTuple_Check(o) || PyAnySet_Check(o); }
 bool constant_tuple(PyObject*);  // a tuple of constants: as good as a constant itself
 // exact int, float or bool: arithmetic on it runs no user code
 inline bool number(PyObject* o) { return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o); }
 bool plain_key(PyObject*);       // a dict key whose hash and comparison run no Python code
+bool numpy_function(PyObject*);  // a numpy.ufunc
+bool numpy_scalar(PyObject*);    // a number or truth of numpy's: immutable
 bool derived_value(PyObject*);   // of a class derived from str, int, float, bytes: a member of an enum
 bool opaque_value(PyObject*);    // a C object whose contents cannot be guarded: deque, numpy array or scalar, bytearray
 bool generic_getattribute(PyTypeObject*);

@@ -36,7 +36,7 @@ void Recorder::hole(PyObject* value, PyObject* callee) {
         note_break(break_unknown_value, value);
 }
 void Recorder::make_internal(PyObject* o) {
-    if (o && !immutable(o) && identity_.emplace(o, Internal).second) keep_.push_back(Py_NewRef(o));
+    if (o && !valued(o) && identity_.emplace(o, Internal).second) keep_.push_back(Py_NewRef(o));
 }
 
 // What only a new container holds is as new as the container.
@@ -59,7 +59,7 @@ void Recorder::enter_yielded(PyObject* tuple) {
 
 // The shadow of a value that no slot vouches for.
 int Recorder::lookup(PyObject* v, bool report) {
-    if (!v || immutable(v)) return Internal;
+    if (!v || valued(v)) return Internal;
     if (is_tensor(v)) {  // never in the identity table: nobody holds them, so an address proves nothing; their rows have weak references
         if (TensorRow* t = tensor_row(v)) return t->source;
         if (Py_REFCNT(v) == 1) return Internal;  // made by C++ without an operator; a row appears when an operator uses it
@@ -101,7 +101,7 @@ void Recorder::added(PyObject* d, int source, PyObject* key) {
 }
 
 int Recorder::known_source(int source, PyObject* v) {
-    if (!v || immutable(v) || plain_c_value(v)) return source;
+    if (!v || valued(v)) return source;
     int known;
     if (is_tensor(v)) {
         TensorRow* row = tensor_row(v);
@@ -170,7 +170,7 @@ void Recorder::keys(PyObject* d, int shadow) {
 }
 // An immutable value from outside went into a container from outside. Its value matters only if the container is read in this region.
 void Recorder::stored(int into, PyObject* v, int shadow) {
-    if (into > 0 && v && shadow > 0 && immutable(v)) stored_[into].emplace_back(PyRef::share(v), shadow);
+    if (into > 0 && v && shadow > 0 && valued(v)) stored_[into].emplace_back(PyRef::share(v), shadow);
 }
 void Recorder::read_stored(int container) {
     if (stored_.empty()) return;
@@ -190,7 +190,7 @@ void Recorder::contents(PyObject* v, int shadow) {
         while (PyDict_Next(v, &pos, &k, &x))
             if (!written(shadow, k)) {
                 int s = child(SourceKind::Item, shadow, k, x);
-                if (immutable(x)) use_value(x, s);
+                if (valued(x)) use_value(x, s);
             }
         return;
     }
@@ -201,7 +201,7 @@ void Recorder::contents(PyObject* v, int shadow) {
         for (Py_ssize_t i = 0; i < n && i < Py_SIZE(v); ++i) {
             PyObject* x = PySequence_Fast_ITEMS(v)[i];
             int s = child(SourceKind::Item, shadow, nullptr, x, int(i));
-            if (immutable(x)) use_value(x, s);
+            if (valued(x)) use_value(x, s);
         }
         return;
     }
@@ -223,7 +223,7 @@ void Recorder::use(PyObject* v, int shadow) {
     if (shadow == Unknown) return hole(v);
     if (is_tensor(v))
         guard_tensor(v, shadow);
-    else if (immutable(v) || plain_c_value(v))
+    else if (valued(v))
         guard(GuardKind::Value, shadow, v);
     else if (container(v))
         contents(v, shadow);
@@ -255,7 +255,7 @@ int Recorder::guard_look_up(PyTypeObject* t, PyObject* name, PyObject* found) {
         guard(GuardKind::Missing, s);
     else if (PyFunction_Check(found))
         guard_function(found, s);
-    else if (immutable(found))
+    else if (valued(found))
         guard(GuardKind::Value, s, found);
     else {
         guard(GuardKind::Identity, s, found);
@@ -361,7 +361,7 @@ int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
     if (shadow == Internal) {
         if (name == dunder_dict)
             if (PyObject* d = dict_of(o)) make_internal(d);
-        if (in_type && !Py_TYPE(in_type)->tp_descr_get && in_class > 0 && !immutable(in_type)) {
+        if (in_type && !Py_TYPE(in_type)->tp_descr_get && in_class > 0 && !valued(in_type)) {
             PyObject* d = dict_of(o);
             if (!d || !PyDict_GetItemWithError(d, name)) return in_class;  // a class attribute read through a new object
         }
