@@ -9,7 +9,7 @@
 
 namespace framejit {
 
-enum class Policy : uint8_t { PURE, PROTOCOL, TORCH, STATE, MUTATE, EFFECT, LEAK, IMPURE, SPECIAL, UNKNOWN };
+enum class Policy : uint8_t { PURE, PROTOCOL, ITERATE, TORCH, STATE, MUTATE, EFFECT, LEAK, IMPURE, SPECIAL, UNKNOWN };
 struct CallPolicy;
 struct CallRow {
     std::string name;
@@ -71,7 +71,7 @@ const void* identity_of_callable(PyObject* fn) {
     if (PyCFunction_Check(fn)) return ((PyCFunctionObject*)fn)->m_ml;
     if (Py_IS_TYPE(fn, &PyMethodDescr_Type)) return ((PyMethodDescrObject*)fn)->d_method;
     if (Py_IS_TYPE(fn, &PyWrapperDescr_Type)) return ((PyWrapperDescrObject*)fn)->d_base;
-    return PyType_Check(fn) ? (const void*)fn : (const void*)Py_TYPE(fn);
+    return PyType_Check(fn) ? (const char*)fn : (const char*)Py_TYPE(fn) + 1;  // calling an object of a type is not calling the type
 }
 std::unordered_map<PyObject*, PyRef>& declared_pure() {
     static std::unordered_map<PyObject*, PyRef> m;
@@ -249,8 +249,8 @@ struct CallPolicy {
         return Internal;
     }
     int context_get() {
-        if (total > 1) return open();
         int v = shadows[0] > 0 ? shadows[0] : r.sources.constant(args[0]);
+        if (total > 1) r.use(args[1], shadows[1]);
         PyRef key = PyRef::steal(PyUnicode_FromString("contextvar"));
         if (r.written(v, key.get())) return Recorder::kWritten;
         int s = r.sources.child(SourceKind::ContextVar, v);
@@ -362,8 +362,61 @@ int Recorder::kept_result(PyObject* fn, int fn_shadow, PyObject** args, const in
     return kOpen;
 }
 
+static bool changes_self(PyObject* slot) {
+    for (const char* name : {"__iadd__", "__imul__", "__iand__", "__ior__", "__isub__", "__ixor__", "__delitem__", "__init__"})
+        if (!PyUnicode_CompareWithASCIIString(slot, name)) return true;
+    return false;
+}
+// l.__iadd__(x), dict.__delitem__(d, k) on a container from outside: the builtin base's own, whatever the class overrides.
+void Recorder::slot_event(PyObject* self, int shadow, PyObject* name, PyObject** args, const int* shadows, int total, PyObject* kw) {
+    PyTypeObject* base = Py_TYPE(self);
+    while (base->tp_base && (base->tp_flags & Py_TPFLAGS_HEAPTYPE)) base = base->tp_base;
+    PyObject* slot = _PyType_Lookup(base, name);
+    if (!slot || !container(self)) return note_break(break_opaque_object, self);
+    mutating(self, shadow, false);
+    std::vector<PyObject*> all = {self};
+    std::vector<int> from = {shadow};
+    for (int i = 0; i < total; ++i) {
+        if (!is_tensor(args[i])) use(args[i], shadows[i]);
+        all.push_back(args[i]);
+        from.push_back(shadows[i]);
+    }
+    call_event(slot, Internal, all.data(), from.data(), total + 1, kw);
+}
+// C code gets a callable and may call it: what is written in Python becomes frames, what is written in C must do nothing to the outside.
+void Recorder::handed_to_c(PyObject* v) {
+    if (Py_IS_TYPE(v, &_PyMethodWrapper_Type)) {
+        const BoundSlot slot = bound_slot(v);
+        if (!slot.self || is_tensor(slot.self)) return;
+        int s = lookup(slot.self, false);
+        const bool sets = changes_self(slot.name) || !PyUnicode_CompareWithASCIIString(slot.name, "__setitem__");
+        if (sets && s > 0) return note_break(break_unknown_call, slot.self, v);
+        return use(slot.self, s);
+    }
+    const char* type = Py_TYPE(v)->tp_name;
+    if (!strcmp(type, "functools.partial")) {
+        PyRef function = PyRef::steal(PyObject_GetAttrString(v, "func")), args = PyRef::steal(PyObject_GetAttrString(v, "args"));
+        if (!function || !args) return PyErr_Clear();
+        handed_to_c(function.get());
+        return use(args.get(), Internal);
+    }
+    if (!strcmp(type, "operator.attrgetter") || !strcmp(type, "operator.methodcaller")) return note_break(break_opaque_object, v);
+    if (!PyCFunction_Check(v) && !Py_IS_TYPE(v, &PyMethodDescr_Type) && !Py_IS_TYPE(v, &PyWrapperDescr_Type)) return;
+    PyObject* method = unbound(v);
+    const CallRow& row = row_of(method ? method : v);
+    bool harmless =
+        row.policy == Policy::PURE || row.policy == Policy::PROTOCOL || row.policy == Policy::ITERATE || row.policy == Policy::TORCH;
+    for (const char* name : {"builtins.len", "builtins.isinstance", "builtins.issubclass", "builtins.callable", "builtins.abs", "dict.get"})
+        harmless = harmless || row.name == name;
+    if (Py_IS_TYPE(v, &PyWrapperDescr_Type))
+        harmless = !changes_self(PyDescr_NAME(v)) && PyUnicode_CompareWithASCIIString(PyDescr_NAME(v), "__setitem__");
+    if (assumed_pure(v)) harmless = true;
+    if (!harmless) return note_break(break_unknown_call, nullptr, v);
+    if (method) use(PyCFunction_GET_SELF(v), lookup(PyCFunction_GET_SELF(v), false));
+}
+
 // super().__getattribute__(name), object.__setattr__(o, name, v): slots of C types called by name. kOpen - 100: not one of them.
-int Recorder::slot_wrapper(PyObject* fn, PyObject** args, const int* shadows, int total) {
+int Recorder::slot_wrapper(PyObject* fn, PyObject** args, const int* shadows, int total, PyObject* kw) {
     constexpr int kOther = kOpen - 100;
     bool bound = Py_IS_TYPE(fn, &_PyMethodWrapper_Type);
     if (!bound && !Py_IS_TYPE(fn, &PyWrapperDescr_Type)) return kOther;
@@ -375,6 +428,7 @@ int Recorder::slot_wrapper(PyObject* fn, PyObject** args, const int* shadows, in
     auto is = [&](const char* n) { return !PyUnicode_CompareWithASCIIString(slot.name, n); };
     if (rest == 1 && is("__getattribute__") && PyUnicode_Check(args[first]))
         return attribute(self.get(), self_shadow, interned(args[first]).get(), true);
+    const bool tensor = is_tensor(self.get());  // dispatch sees what is done to it
     if (rest == 2 && is("__setattr__") && PyUnicode_Check(args[first])) {
         use(args[first], shadows[first]);
         if (self_shadow > 0)
@@ -387,11 +441,19 @@ int Recorder::slot_wrapper(PyObject* fn, PyObject** args, const int* shadows, in
         event(EventKind::DelAttr, self.get(), self_shadow, interned(args[first]).get(), Internal, nullptr, Internal);
         return Internal;
     }
-    if (rest == 2 && is("__setitem__") && self_shadow > 0) {
+    if (rest == 2 && is("__setitem__") && self_shadow > 0 && !tensor) {
         base_setitem(self.get(), self_shadow, args + first, shadows + first);
         return Internal;
     }
-    if (rest == 1 && is("__getitem__")) return item(self.get(), self_shadow, args[first], shadows[first]);
+    if (self_shadow > 0 && !tensor && changes_self(slot.name)) {
+        slot_event(self.get(), self_shadow, slot.name, args + first, shadows + first, rest, kw);
+        return kOpen;
+    }
+    if ((is("__set__") || is("__delete__")) && rest > 0 && shadows[first] > 0) {
+        note_break(break_opaque_object, args[first], fn);  // a slot written by its descriptor
+        return Internal;
+    }
+    if (rest == 1 && is("__getitem__") && !tensor) return item(self.get(), self_shadow, args[first], shadows[first]);
     if (is("__call__") && PyType_Check(self.get())) constructing_ = self.get();
     for (int i = 0; i < total; ++i) use(args[i], shadows[i]);
     return kOpen;
@@ -421,7 +483,7 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
         for (int i = 0; i < total && grad_enabled(); ++i)
             if (is_tensor(args[i]) && view_of(args[i]).requires_grad) fail("gradients: a torch.autograd.Function is applied");
     }
-    if (int s = slot_wrapper(fn, args, shadows, total); s != kOpen - 100) return s;
+    if (int s = slot_wrapper(fn, args, shadows, total, kw); s != kOpen - 100) return s;
     if (fn == (PyObject*)&PyType_Type && total == 1) {
         if (shadows[0] > 0 && is_tensor(args[0]))
             guard(GuardKind::Type, shadows[0], (PyObject*)Py_TYPE(args[0]));
@@ -431,11 +493,15 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
     }
     const bool numpy = numpy_function(fn) || (row.name.starts_with("numpy.") && !row.name.starts_with("numpy.random."));
     if (policy == Policy::UNKNOWN && numpy && !kw && only_numbers(args, shadows, total)) policy = Policy::PURE;
+    if (row.name == "object of operator.attrgetter" || row.name == "object of operator.methodcaller")
+        for (int i = 0; i < total; ++i)
+            if (shadows[i] > 0 && !is_tensor(args[i])) note_break(break_opaque_object, args[i], fn);  // it reads attributes in C
     switch (policy) {
     case Policy::SPECIAL:
         if (total && !kw) return (CallPolicy{*this, fn, args, shadows, total, row.name}.*row.special)();
         break;
     case Policy::MUTATE:
+        if (total && is_tensor(args[0])) break;  // operator.iadd: dispatch sees it
         if (total && shadows[0] > 0) {
             mutating(args[0], shadows[0], false);
             read_stored(shadows[0]);  // its result may be what was put in before
@@ -485,11 +551,16 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
     for (int i = 0; i < total; ++i) {
         bool opaque = shadows[i] > 0 && !is_tensor(args[i]) && !valued(args[i]) && !container(args[i]) && !code_like(args[i]) &&
                       !plain_c_value(args[i]);
-        if (opaque && policy != Policy::PROTOCOL && !heap_type && policy != Policy::UNKNOWN) hole(args[i], fn);
-        if (shadows[i] > 0 && policy == Policy::PROTOCOL && PyIter_Check(args[i]) && Py_TYPE(args[i])->tp_iter == PyObject_SelfIter &&
-            !container(args[i]))
+        if (opaque && policy != Policy::PROTOCOL && policy != Policy::ITERATE && !heap_type && policy != Policy::UNKNOWN) hole(args[i], fn);
+        if (shadows[i] > 0 && (policy == Policy::PROTOCOL || policy == Policy::ITERATE) && PyIter_Check(args[i]) &&
+            Py_TYPE(args[i])->tp_iter == PyObject_SelfIter && !container(args[i]))
             note_break(break_iterator, args[i]);
+        if (policy == Policy::ITERATE && container(args[i])) {
+            contents(args[i], shadows[i]);
+            continue;
+        }
         use(args[i], shadows[i]);
+        if (!heap_type) handed_to_c(args[i]);
     }
     return kOpen;
 }
@@ -555,6 +626,7 @@ int Recorder::call(Shadow& sh, PyObject* fn, int fn_shadow, PyObject** args, con
                 name = interned(PyRef::steal(PyUnicode_FromString(part)).get());
                 value)
                 use(value.get(), known_source(sources.child(SourceKind::Attr, fn_shadow, name.get()), value.get()));
+    if (!strcmp(Py_TYPE(fn)->tp_name, "functools.partial")) handed_to_c(fn);
     if (int kept = kept_result(fn, fn_shadow, args, shadows, total, kw); kept != kOpen) return kept;
     if (PyObject* method = unbound(fn)) {  // as if self were an argument
         PyObject* bound = PyCFunction_GET_SELF(fn);

@@ -63,6 +63,11 @@ void Recorder::raised(Shadow& sh) {
 // o.name = value with object's own semantics. A data descriptor written in Python is a frame of its own.
 void Recorder::set_attribute(PyObject* o, int shadow, PyObject* name, PyObject* value, int value_shadow) {
     PyObject* in_type = _PyType_Lookup(Py_TYPE(o), name);
+    static PyObject* const setattr = PyUnicode_InternFromString("__setattr__");
+    PyObject* how = _PyType_Lookup(Py_TYPE(o), setattr);
+    const bool own =
+        how && Py_IS_TYPE(how, &PyWrapperDescr_Type) && ((PyWrapperDescrObject*)how)->d_wrapped != (void*)PyObject_GenericSetAttr;
+    if (own && !PyModule_Check(o)) return note_break(break_opaque_object, o);  // threading.local, weakref.proxy
     if (PyType_Check(o) || PyModule_Check(o)) {
         if (PyType_Check(o)) return note_break(break_opaque_object, o);
     } else {

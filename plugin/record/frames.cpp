@@ -35,8 +35,10 @@ Recorder::Recorder(Frame* f) : root(f), root_code(code_of(f)), entry_unit(0), en
 Recorder::~Recorder() {
     if (gc_was_on_) PyGC_Enable();
     for (PyObject* o : keep_) Py_DECREF(o);
-    for (auto& s : shadows_) Py_CLEAR(s->kept_names);
-    Py_XDECREF(returned_);
+    for (auto& s : shadows_) {
+        Py_CLEAR(s->kept_names);
+        Py_CLEAR(s->returned);
+    }
 }
 
 void Recorder::note_break(const BreakReason& reason, PyObject* subject, PyObject* callee) {
@@ -93,6 +95,7 @@ Recorder::Shadow* Recorder::enter_root(Frame* f, int depth) {
 }
 
 Recorder::Shadow* Recorder::enter(Frame* f) {
+    if (!active_.empty()) consumed(*active_.back());
     Shadow* sh;
     if (free_.empty()) {
         shadows_.push_back(std::make_unique<Shadow>());
@@ -104,6 +107,7 @@ Recorder::Shadow* Recorder::enter(Frame* f) {
     PyCodeObject* co = code_of(f);
     ++entered_;
     sh->own_events = 0;
+    sh->direct = false;
     sh->frame = f;
     sh->unit = 0;
     sh->result = kOpen;
@@ -121,9 +125,10 @@ Recorder::Shadow* Recorder::enter(Frame* f) {
         sh->function = *known;
     else
         sh->function = sources.constant(function_of(f));
-    if (!has_started(f) && pending_.function == function_of(f))
+    if (!has_started(f) && pending_.function == function_of(f)) {
+        sh->direct = true;
         bind_pending(*sh, f, args, all);
-    else if (!has_started(f))
+    } else if (!has_started(f))
         called_by_c(*sh, f, all);
     else  // a generator's first run, or a frame that was not seen from its start
         for (int i = 0; i < locals_count(co); ++i) sh->s[i] = lookup(slots_of(f)[i], false);
@@ -174,10 +179,30 @@ int Recorder::default_source(int function, PyCodeObject* co, int i, PyObject* va
     int first = co->co_argcount - int(PyTuple_GET_SIZE(defaults));
     return i >= first ? sources.child(SourceKind::Default, function, nullptr, i - first) : int(Unknown);
 }
+// A special method that a C slot has found in the class of its first argument: under which name does not matter to it, but to a guard.
+void Recorder::guard_special(PyObject* self, PyObject* function) {
+    PyTypeObject* type = Py_TYPE(self);
+    if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || !reads_.emplace(uint64_t(type) * 31 + uint64_t(function) * 2 + 1, 0).second) return;
+    PyObject* name = ((PyFunctionObject*)function)->func_name;
+    if (_PyType_Lookup(type, name) == function) {
+        type_lookup(type, name, function);
+        return;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+        PyObject *dict = ((PyTypeObject*)PyTuple_GET_ITEM(type->tp_mro, i))->tp_dict, *key, *value;
+        Py_ssize_t at = 0;
+        while (dict && PyDict_Next(dict, &at, &key, &value))
+            if (value == function && _PyType_Lookup(type, key) == function) {
+                type_lookup(type, key, function);
+                return;
+            }
+    }
+}
 void Recorder::called_by_c(Shadow& sh, Frame* f, int all) {
     now = f;
     PyObject** slots = slots_of(f);
     PyObject* self = all ? slots[0] : nullptr;
+    if (self && code_of(f)->co_argcount && PyFunction_Check(function_of(f))) guard_special(self, function_of(f));
     if (self && constructing_ && PyType_IsSubtype(Py_TYPE(self), (PyTypeObject*)constructing_) && !identity_.find(self))
         make_internal(self);  // __init__ of a new object
     PyCodeObject* co = code_of(f);
@@ -217,9 +242,7 @@ void Recorder::release(size_t mark) {
 
 void Recorder::leave(Shadow* sh, Frame* f, PyObject* result, int depth, bool yields) {
     if (!result) raised(*sh);
-    Py_XSETREF(returned_, result && is_tensor(result) ? nullptr : Py_XNewRef(result));
-    returned_shadow_ = result ? sh->s[depth] : int(Internal);
-    if (result && is_tensor(result)) returned_shadow_ = Internal;  // found by its row
+    consumed(*sh);
     if (!yields) suspended_.erase(f);
     if (yields)
         suspended_[f] = sh->s;
@@ -233,9 +256,15 @@ void Recorder::leave(Shadow* sh, Frame* f, PyObject* result, int depth, bool yie
         }
     free_.push_back(sh);
     now = caller_of(f);
+    if (!result || active_.empty() || is_tensor(result)) return;  // a tensor is found by its row
+    Shadow& below = *active_.back();
+    below.returned = Py_NewRef(result);
+    below.returned_shadow = sh->s[depth];
+    below.returned_direct = sh->direct;
 }
 void Recorder::unwound(Shadow& sh, Frame* f, int depth) {
     raised(sh);
+    consumed(sh);
     for (int i = std::max(locals_count(code_of(f)), depth - 2); i < depth; ++i) sh.s[i] = lookup(slots_of(f)[i], false);
     now = f;
 }

@@ -124,10 +124,28 @@ struct Instructions {
         bool left = is_tensor(sp[-2]), right = is_tensor(sp[-1]);
         if (left != right && r.defer_scalar(left ? sp[-1] : sp[-2], left ? s[-1] : s[-2]))
             return r.use(left ? sp[-2] : sp[-1], left ? s[-2] : s[-1]);
-        r.use(sp[-2], s[-2]);
-        r.use(sp[-1], s[-1]);
-        if (in.arg >= 13 && s[-2] > 0 && (PyList_Check(sp[-2]) || PyDict_Check(sp[-2]) || PyAnySet_Check(sp[-2])))
-            change(PyList_Check(sp[-2]) ? "extend" : "update", 2, false);
+        for (int i : {2, 1})  // of a sum of lists only the elements matter, and they keep where they come from
+            if (in.arg % 13 == 0 && container(sp[-i]))
+                r.contents(sp[-i], s[-i]);
+            else
+                r.use(sp[-i], s[-i]);
+        if (in.arg >= 13 && s[-2] > 0 && (PyList_Check(sp[-2]) || PyDict_Check(sp[-2]) || PyAnySet_Check(sp[-2]))) augmented();
+    }
+    // x += y on a container from outside, as operator.iadd(x, y); where the class does it in Python, frames say what happens.
+    void augmented() {
+        static const char* const names[] = {"iadd", "iand", "ifloordiv", "ilshift", "imatmul",  "imul", "imod",
+                                            "ior",  "ipow", "irshift",   "isub",    "itruediv", "ixor"};
+        static PyObject* const module = PyImport_ImportModule("_operator");
+        const std::string name = names[in.arg - 13];
+        PyRef method = PyRef::steal(PyUnicode_FromFormat("__%s__", name.c_str()));
+        if (PyObject* how = _PyType_Lookup(Py_TYPE(sp[-2]), method.get()); how && PyFunction_Check(how)) return;
+        r.mutating(sp[-2], s[-2], false);
+        r.stored(s[-2], sp[-1], s[-1]);
+        PyRef function = PyRef::steal(module ? PyObject_GetAttrString(module, name.c_str()) : nullptr);
+        PyObject* args[2] = {sp[-2], sp[-1]};
+        int shadows[2] = {s[-2], s[-1]};
+        if (function) r.call_event(function.get(), Internal, args, shadows, 2, nullptr);
+        PyErr_Clear();
     }
     // An object of C code from outside (a numpy array): what is computed from it has no guard.
     bool native(PyObject* v, int shadow) {
@@ -169,10 +187,10 @@ struct Instructions {
     }
     void contains() {
         r.use(sp[-2], s[-2]);
-        if (s[-1] > 0 && PyDict_Check(sp[-1])) {
+        if (s[-1] > 0 && PyDict_Check(sp[-1]) && !r.in_python(sp[-1], "__contains__")) {
             if (!plain_key(sp[-2])) return r.hole(sp[-2]);
             r.use_type(sp[-1], s[-1]);
-            if (r.written(s[-1], sp[-2])) return;
+            if (r.written(s[-1], sp[-2]) || r.mutated_.count(s[-1])) return;
             int item = r.sources.child(SourceKind::Item, s[-1], sp[-2]);
             bool there = PyDict_GetItemWithError(sp[-1], sp[-2]) != nullptr;
             if (!PyUnicode_CheckExact(sp[-2]) && !PyLong_CheckExact(sp[-2]))
@@ -208,6 +226,8 @@ struct Instructions {
         else if (s[-1] > 0) {
             if (PyIter_Check(v) && !container(v) && Py_TYPE(v)->tp_iter == PyObject_SelfIter)
                 r.note_break(break_iterator, v);
+            else if (container(v))
+                r.contents(v, s[-1]);
             else
                 r.use(v, s[-1]);
         }
@@ -228,7 +248,8 @@ struct Instructions {
         int fs = s[-2 - kw];
         for (int i = 1; i <= 1 + kw; ++i)
             if (s[-i] > 0) r.contents(sp[-i], s[-i]);
-        if (!PyTuple_CheckExact(args) || (kwargs && !PyDict_CheckExact(kwargs))) {
+        const bool sequence = PyTuple_CheckExact(args) || PyList_CheckExact(args);
+        if (!sequence || (kwargs && !PyDict_CheckExact(kwargs))) {
             r.pending_.function = nullptr;
             if (fs == Unknown) r.hole(fn);
             return;
@@ -242,8 +263,8 @@ struct Instructions {
             all.push_back(v);
             shadows.push_back(r.lookup(v, true));
         };
-        Py_ssize_t n = PyTuple_GET_SIZE(args);
-        for (Py_ssize_t i = 0; i < n; ++i) add(PyTuple_GET_ITEM(args, i));
+        Py_ssize_t n = Py_SIZE(args);
+        for (Py_ssize_t i = 0; i < n; ++i) add(PySequence_Fast_ITEMS(args)[i]);
         PyRef names;
         if (kwargs && PyDict_GET_SIZE(kwargs)) {
             names = PyRef::steal(PyTuple_New(PyDict_GET_SIZE(kwargs)));
@@ -398,7 +419,7 @@ void Instructions::run() {
 
 void Recorder::before(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
     now = f;
-    Py_CLEAR(returned_);  // strong, or a freed object's address could vouch for another object
+    if (sh.returned) consumed(sh);
     pending_.function = nullptr;
     sh.result = sh.self = kOpen;
     sh.unit = in.start;
@@ -417,9 +438,11 @@ void Recorder::after(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
     int* s = sh.s.data() + (sp - slots);
     PyObject* top = sp > slots + locals_count(code_of(f)) ? sp[-1] : nullptr;
     if (keep_.size() > sh.keep_mark) release(sh.keep_mark);  // the frames that ran below have been cleared by now
+    bool claimed = false;                                    // what a frame returned is the result
     auto settle = [&](int result) {
+        claimed = passes(sh, in.op, top);
         if (result == kWritten) return top && valued(top) ? written_shadow_ : lookup(top, true);
-        if (result == kOpen) return value_of(top);
+        if (result == kOpen) return claimed ? sh.returned_shadow : lookup(top, true);
         if (result == Internal) return lookup(top, false);
         return known_source(result, top);
     };
@@ -477,7 +500,7 @@ void Recorder::after(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
         }
         [[fallthrough]];
     case Op::Send:
-        if (top) s[-1] = value_of(top);
+        if (top) s[-1] = settle(kOpen);
         break;
     case Op::Copy: s[-1] = s[-1 - in.arg]; break;
     case Op::Swap: std::swap(s[-1], s[-in.arg]); break;
@@ -521,7 +544,7 @@ void Recorder::after(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
     case Op::MatchKeys:
     case Op::MatchClass: s[-1] = lookup(top, false); break;
     case Op::BeforeWith:
-        s[-1] = value_of(top);
+        s[-1] = settle(kOpen);
         s[-2] = Internal;
         break;
     case Op::WithExceptStart: s[-1] = lookup(top, false); break;
@@ -537,6 +560,11 @@ void Recorder::after(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
     }
     default: break;
     }
+    if (!sh.returned) return;
+    if (claimed)
+        Py_CLEAR(sh.returned);
+    else
+        consumed(sh);
 }
 
 }  // namespace framejit

@@ -58,7 +58,7 @@ bool generic_getattribute(PyTypeObject* t) {
     if (t->tp_getattro == PyObject_GenericGetAttr) return true;
     static PyObject* n = PyUnicode_InternFromString("__getattribute__");
     PyObject* f = _PyType_Lookup(t, n);
-    return f && Py_IS_TYPE(f, &PyWrapperDescr_Type);
+    return f && Py_IS_TYPE(f, &PyWrapperDescr_Type) && ((PyWrapperDescrObject*)f)->d_wrapped == (void*)PyObject_GenericGetAttr;
 }
 PyObject* dict_of(PyObject* o) {
     if (PyModule_Check(o)) return PyModule_GetDict(o);

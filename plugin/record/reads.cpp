@@ -76,10 +76,14 @@ int Recorder::lookup(PyObject* v, bool report) {
     if (report) hole(v);
     return Unknown;
 }
-int Recorder::value_of(PyObject* v) {
-    if (v && v == returned_) return returned_shadow_;
-    Py_CLEAR(returned_);
-    return lookup(v, true);
+// Is the result of the instruction what a frame below it returned? Slots hand such a value on; a C function that called back does not.
+bool Recorder::passes(const Shadow& sh, Op op, PyObject* result) const {
+    const bool call = op == Op::Call || op == Op::CallFunctionEx;
+    return sh.returned && sh.returned == result && (!call || sh.returned_direct);
+}
+void Recorder::consumed(Shadow& sh) {
+    PyRef value = PyRef::steal(std::exchange(sh.returned, nullptr));
+    if (value) use(value.get(), sh.returned_shadow);
 }
 
 uint64_t Recorder::location(int source, PyObject* key) {
@@ -217,19 +221,51 @@ void Recorder::contents(PyObject* v, int shadow) {
         guard(GuardKind::Value, shadow, copy.get());
     }
 }
+// C code looks at all of a container, however deep: what a new one holds may come from outside.
+void Recorder::inside(PyObject* v, int depth) {
+    if (depth > 20) return fail("containers are nested too deep");
+    auto element = [&](PyObject* x) {
+        if (!x || valued(x) || broken_) return;
+        int s = is_tensor(x) ? Internal : lookup(x, false);
+        if (s > 0 && container(x)) {
+            if (seen_inside_.emplace(mix(3, uint64_t(s), 0) | 1, 0).second || mutated_.count(s)) contents(x, s), inside(x, depth + 1);
+        } else if (s > 0)
+            use(x, s);
+        else if (container(x) && Py_REFCNT(x) > 0)
+            inside(x, depth + 1);
+    };
+    if (PyDict_Check(v)) {
+        PyObject *k, *x;
+        Py_ssize_t pos = 0;
+        while (PyDict_Next(v, &pos, &k, &x)) element(k), element(x);
+    } else if (PyList_Check(v) || PyTuple_Check(v)) {
+        for (Py_ssize_t i = 0; i < Py_SIZE(v); ++i) element(PySequence_Fast_ITEMS(v)[i]);
+    }
+}
 // Python or C looks at the value.
 void Recorder::use(PyObject* v, int shadow) {
-    if (shadow == Internal || !v) return;
+    if (!v) return;
+    if (shadow == Internal) {
+        if (container(v)) inside(v, 0);
+        return;
+    }
     if (shadow == Unknown) return hole(v);
     if (is_tensor(v))
         guard_tensor(v, shadow);
     else if (valued(v))
         guard(GuardKind::Value, shadow, v);
-    else if (container(v))
+    else if (container(v)) {
         contents(v, shadow);
-    else if (PyFunction_Check(v))
+        inside(v, 0);
+    } else if (PyFunction_Check(v)) {
         guard_function(v, shadow);
-    else if (code_like(v) || derived_value(v))
+        known_source(shadow, v);
+    } else if (PyMethod_Check(v)) {
+        use_type(v, shadow);
+        call_target(v, shadow);
+        PyObject* function = PyMethod_GET_FUNCTION(v);
+        use(function, known_source(sources.child(SourceKind::MethodFunc, shadow), function));
+    } else if (code_like(v) || derived_value(v))
         guard(GuardKind::Identity, shadow, v);
     else if (opaque_value(v))
         note_break(foreign(shadow) ? break_foreign : break_opaque_object, v);
@@ -253,9 +289,10 @@ int Recorder::guard_look_up(PyTypeObject* t, PyObject* name, PyObject* found) {
     if (!(t->tp_flags & Py_TPFLAGS_HEAPTYPE)) return s;  // builtin classes do not change
     if (!found)
         guard(GuardKind::Missing, s);
-    else if (PyFunction_Check(found))
+    else if (PyFunction_Check(found)) {
         guard_function(found, s);
-    else if (valued(found))
+        if (PyFunction_GET_CLOSURE(found)) known_source(s, found);  // its cells are read through it
+    } else if (valued(found))
         guard(GuardKind::Value, s, found);
     else {
         guard(GuardKind::Identity, s, found);
@@ -276,7 +313,7 @@ int Recorder::class_attribute(PyObject* o, int shadow, PyObject* name) {
 int Recorder::known_attribute(uint64_t key, PyObject* o, PyObject* name) {
     int* source = reads_.find(key);
     PyObject* d = source ? dict_of(o) : nullptr;
-    if (!d || written(sources[*source].parent, name)) return Unknown;
+    if (!d || written(sources[*source].parent, name) || mutated_.count(sources[*source].parent)) return Unknown;
     if (PyDict_GetItemWithError(d, name)) return *source;
     int* absent = reads_.find(~key | 1);
     return absent ? *absent : int(Unknown);
@@ -287,6 +324,7 @@ int Recorder::dict_attribute(uint64_t key, PyObject* d, int shadow, PyObject* na
     int source = sources.child(SourceKind::Item, ds, name);
     bool there = PyDict_GetItemWithError(d, name);
     if (written(ds, name)) return there ? kWritten : kOpen;
+    if (mutated_.count(ds)) return kOpen;
     if (PyUnicode_CHECK_INTERNED(name)) {  // the source keeps the name alive
         reads_.emplace(key, source);
         if (!there) reads_.emplace(~key | 1, absent);
@@ -346,6 +384,8 @@ int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
     if (!generic && !PyModule_Check(o) && !generic_getattribute(Py_TYPE(o))) {
         use_type(o, shadow);  // a __getattribute__ in Python decides, and is recorded
         static PyObject* getattribute = PyUnicode_InternFromString("__getattribute__");
+        if (PyObject* how = _PyType_Lookup(Py_TYPE(o), getattribute); shadow > 0 && how && !PyFunction_Check(how))
+            note_break(break_opaque_object, o);  // threading.local, weakref.proxy
         type_lookup(Py_TYPE(o), getattribute, _PyType_Lookup(Py_TYPE(o), getattribute));
         return kOpen;
     }
@@ -355,9 +395,9 @@ int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
         hole(o);
         return kOpen;
     }
-    if (is_tensor(o)) return tensor_attribute(o, shadow, name, in_type);
     bool heap = Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE;
     int in_class = heap ? type_lookup(Py_TYPE(o), name, in_type) : int(Internal);
+    if (is_tensor(o)) return tensor_attribute(o, shadow, name, in_type);
     if (shadow == Internal) {
         if (name == dunder_dict)
             if (PyObject* d = dict_of(o)) make_internal(d);
@@ -373,7 +413,12 @@ int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
         if (Py_IS_TYPE(in_type, &PyProperty_Type) || PyFunction_Check(in_type) || (Py_TYPE(in_type)->tp_flags & Py_TPFLAGS_HEAPTYPE))
             return kOpen;
         if (written(shadow, name)) return kWritten;
-        return sources.child(SourceKind::Attr, shadow, name);
+        int source = sources.child(SourceKind::Attr, shadow, name);
+        if (!Py_IS_TYPE(in_type, &PyMemberDescr_Type)) return source;
+        PyRef value = PyRef::steal(_PyObject_GenericGetAttrWithDict(o, name, nullptr, 1));
+        if (value) return source;
+        guard(GuardKind::Missing, source);  // an empty slot
+        return kOpen;
     }
     bool value_of_class = in_type && !Py_TYPE(in_type)->tp_descr_get && in_class > 0;
     int absent = value_of_class ? in_class : int(kOpen);  // otherwise a method, or __getattr__
@@ -396,6 +441,13 @@ int Recorder::global(PyObject* globals, PyObject* builtins, PyObject* name) {
     reads_.emplace(key, source);
     return source;
 }
+bool Recorder::in_python(PyObject* o, const char* method) {
+    if (!(Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE)) return false;
+    PyRef name = PyRef::steal(PyUnicode_InternFromString(method));
+    PyObject* found = _PyType_Lookup(Py_TYPE(o), name.get());
+    type_lookup(Py_TYPE(o), name.get(), found);
+    return found && PyFunction_Check(found);
+}
 int Recorder::item(PyObject* o, int shadow, PyObject* key, int key_shadow) {
     if (is_tensor(o)) {
         use(o, shadow);
@@ -409,12 +461,14 @@ int Recorder::item(PyObject* o, int shadow, PyObject* key, int key_shadow) {
     }
     if (shadow == Internal) return kOpen;
     use_type(o, shadow);
+    if (in_python(o, "__getitem__")) return kOpen;
     if (PyDict_Check(o)) {
         if (!plain_key(key)) {
             hole(key);
             return kOpen;
         }
         if (written(shadow, key)) return kWritten;
+        if (mutated_.count(shadow)) return kOpen;  // what it held is guarded, and what went in
         PyObject* v = PyDict_GetItemWithError(o, key);
         int s = sources.child(SourceKind::Item, shadow, key);
         if (v) return s;

@@ -68,6 +68,12 @@ public:
         long entered_mark = 0;
         PyObject* kept_names = nullptr;  // keyword names of a call with unpacked arguments, until it has ended
         bool in_root = false;
+        bool direct = false;  // an interpreted CALL started the frame, and gets its result
+        // What the last frame below the current instruction returned or yielded (strong; never a tensor: those have rows). It is the
+        // instruction's result, or C code has looked at it.
+        PyObject* returned = nullptr;
+        int returned_shadow = Internal;
+        bool returned_direct = false;
     };
     static constexpr int kOpen = -2;     // not decided before the instruction ran
     static constexpr int kWritten = -3;  // the value was written in the region: `written_shadow_` for immutable ones, else by identity
@@ -138,13 +144,15 @@ private:
     int child(SourceKind, int parent, PyObject* key, PyObject* value, int index = 0);
     int known_source(int source, PyObject* value);  // enters a value just read into the identity table
     int lookup(PyObject* value, bool report);
-    int value_of(PyObject* value);  // shadow of a result: the last returned value or by identity
+    bool passes(const Shadow&, Op, PyObject* result) const;
+    void consumed(Shadow&);  // C code has looked at what a frame returned
     void use(PyObject* value, int shadow);
     void use_type(PyObject* value, int shadow);
     void use_value(PyObject* value, int shadow) {
         if (shadow > 0) guard(GuardKind::Value, shadow, value);
     }
-    void contents(PyObject* value, int shadow);
+    void contents(PyObject* value, int shadow);  // one level: what is read of the elements shows later
+    void inside(PyObject* container, int depth);
     void stored(int into, PyObject* value, int shadow);
     void read_stored(int container);
     void length(PyObject* value, int shadow);
@@ -158,6 +166,7 @@ private:
     int member_attribute(PyObject* o, int shadow, PyObject* name);
     int class_attribute(PyObject* type, int shadow, PyObject* name);
     int global(PyObject* globals, PyObject* builtins, PyObject* name);
+    bool in_python(PyObject* o, const char* method);  // the class of a builtin's subclass overrides it
     int item(PyObject* o, int shadow, PyObject* key, int key_shadow);
     int arithmetic(SourceKind, int op, PyObject* a, int sa, PyObject* b, int sb);
     void make_internal(PyObject*);
@@ -168,6 +177,7 @@ private:
     bool mutating(PyObject* target, int shadow, bool append_only);  // before a sourced container changes
     void release(size_t mark);
     void bind_pending(Shadow&, Frame*, int args, int all);
+    void guard_special(PyObject* self, PyObject* function);
     void called_by_c(Shadow&, Frame*, int all);
     int default_source(int function, PyCodeObject*, int parameter, PyObject* value);
     // instructions.cpp, calls.cpp
@@ -177,7 +187,9 @@ private:
     int c_call(Shadow&, PyObject* fn, PyObject** args, const int* shadows, int total, int positional, PyObject* kwnames);
     void base_setitem(PyObject* self, int shadow, PyObject** key_value, const int* shadows);
     int kept_result(PyObject* fn, int fn_shadow, PyObject** args, const int* shadows, int total, PyObject* kwnames);
-    int slot_wrapper(PyObject* fn, PyObject** args, const int* shadows, int total);
+    void slot_event(PyObject* self, int shadow, PyObject* name, PyObject** args, const int* shadows, int total, PyObject* kw);
+    void handed_to_c(PyObject* callable);
+    int slot_wrapper(PyObject* fn, PyObject** args, const int* shadows, int total, PyObject* kw);
     bool foreign(int source) const;                 // it came out of an earlier break
     int call_target(PyObject* method, int shadow);  // a bound method is about to run through C: where its self came from
     // A number from outside that meets a tensor in this instruction: the operator that takes it gets it as an input, or it is guarded.
@@ -212,6 +224,7 @@ private:
     std::vector<Shadow*> free_, active_;            // unused ones; those of the frames that run now, root first
     FlatMap identity_;                              // heap objects -> source, or Internal when created inside the region
     FlatMap guarded_;
+    FlatMap seen_inside_;  // sources of containers that inside() has been through
     FlatMap reads_;        // (class, name), (source, name, class), (globals, name) -> source of the value: what is guarded already
     FlatMap tensor_at_;    // address -> row, valid while the weak reference agrees
     FlatMap cell_shadow_;  // cells made inside: shadow of the content
@@ -244,8 +257,6 @@ private:
     PyObject* kwnames_ = nullptr;
     PyRef scalar_;  // deferred, and its shadow
     int scalar_shadow_ = Internal;
-    PyObject* returned_ = nullptr;  // last value a frame returned (strong), and its shadow
-    int returned_shadow_ = Internal;
     PyObject* constructing_ = nullptr;       // the type whose call is in progress
     bool broken_ = false, lifting_ = false;  // lifting_: the argument of lift_fresh, data that Python made
     bool gc_was_on_ = false;
