@@ -1,5 +1,6 @@
 // Calls. Python functions become frames of the recording; for C callables the call policy (call_policy.def) says what their result and
 // their effects depend on. A C callable without a row is a break: its result could come from hidden state.
+#include "plugin/record/call_policy.h"
 #include "plugin/record/kinds.h"
 #include "plugin/record/recorder.h"
 #include <algorithm>
@@ -9,117 +10,6 @@
 
 namespace framejit {
 
-enum class Policy : uint8_t { PURE, PROTOCOL, ITERATE, TORCH, STATE, MUTATE, EFFECT, LEAK, IMPURE, SPECIAL, UNKNOWN };
-struct CallPolicy;
-struct CallRow {
-    std::string name;
-    Policy policy = Policy::UNKNOWN;
-    int (CallPolicy::*special)() = nullptr;
-};
-int (CallPolicy::* special_of(const std::string& name))();
-namespace {
-
-struct PolicyRow {
-    std::string_view pattern;
-    Policy policy;
-};
-constexpr PolicyRow kPolicies[] = {
-#define CALL_POLICY(pattern, policy) {pattern, Policy::policy},
-#include "plugin/record/call_policy.def"
-#undef CALL_POLICY
-};
-Policy policy_of(const std::string& name) {
-    for (const PolicyRow& r : kPolicies) {
-        std::string_view start = r.pattern.substr(0, r.pattern.size() - 1);
-        if (r.pattern.back() == '*' ? name.starts_with(start) : name == r.pattern) return r.policy;
-    }
-    return Policy::UNKNOWN;
-}
-std::string text(PyObject* o) {
-    const char* s = o && PyUnicode_Check(o) ? PyUnicode_AsUTF8(o) : nullptr;
-    if (!s) PyErr_Clear();
-    return s ? s : "";
-}
-std::string type_name(PyTypeObject* t) { return t->tp_name; }  // static types carry their module in it: "torch.Size", "collections.deque"
-
-// module.function, type.method or type: the name under which the policy knows a C callable.
-std::string name_of_callable(PyObject* fn) {
-    if (PyType_Check(fn)) {
-        std::string n = type_name((PyTypeObject*)fn);
-        return n.find('.') == n.npos ? "builtins." + n : n;
-    }
-    if (PyCFunction_Check(fn)) {
-        auto* c = (PyCFunctionObject*)fn;
-        PyObject* self = c->m_self;
-        std::string name = c->m_ml->ml_name;
-        if (name.find("::") != name.npos) return "torch.ops." + name;
-        if (c->m_module && PyUnicode_Check(c->m_module)) return text(c->m_module) + "." + name;
-        if (self && PyModule_Check(self)) return text(PyModule_GetNameObject(self)) + "." + name;
-        if (self && PyType_Check(self)) {  // a class method, or a method of type (or of a metaclass) on a class
-            bool own = ((PyTypeObject*)self)->tp_flags & Py_TPFLAGS_HEAPTYPE;
-            return (own ? std::string("type") : type_name((PyTypeObject*)self)) + "." + name;
-        }
-        if (self && !strcmp(Py_TYPE(self)->tp_name, "PyCapsule"))
-            return "torch." + name;  // pybind11's functions: of torch, when they come this way
-        return self ? type_name(Py_TYPE(self)) + "." + name : name;
-    }
-    if (Py_IS_TYPE(fn, &PyMethodDescr_Type) || Py_IS_TYPE(fn, &PyWrapperDescr_Type) || Py_IS_TYPE(fn, &PyClassMethodDescr_Type))
-        return type_name(((PyDescrObject*)fn)->d_type) + "." + text(((PyDescrObject*)fn)->d_name);
-    return "object of " + type_name(Py_TYPE(fn));
-}
-const void* identity_of_callable(PyObject* fn) {
-    if (PyCFunction_Check(fn)) return ((PyCFunctionObject*)fn)->m_ml;
-    if (Py_IS_TYPE(fn, &PyMethodDescr_Type)) return ((PyMethodDescrObject*)fn)->d_method;
-    if (Py_IS_TYPE(fn, &PyWrapperDescr_Type)) return ((PyWrapperDescrObject*)fn)->d_base;
-    return PyType_Check(fn) ? (const char*)fn : (const char*)Py_TYPE(fn) + 1;  // calling an object of a type is not calling the type
-}
-std::unordered_map<PyObject*, PyRef>& declared_pure() {
-    static std::unordered_map<PyObject*, PyRef> m;
-    return m;
-}
-const CallRow& row_of(PyObject* fn) {
-    static std::unordered_map<const void*, CallRow> rows;
-    CallRow& r = rows[identity_of_callable(fn)];
-    if (r.name.empty()) {
-        r.name = name_of_callable(fn);
-        r.policy = policy_of(r.name);
-        if (r.policy == Policy::SPECIAL) r.special = special_of(r.name);
-    }
-    return r;
-}
-// dict.get for super().get: a method of a builtin type that is bound already. Null: something else.
-PyObject* unbound(PyObject* fn) {
-    PyObject* self = PyCFunction_Check(fn) ? PyCFunction_GET_SELF(fn) : nullptr;
-    if (!self || PyModule_Check(self) || PyType_Check(self)) return nullptr;
-    static auto& methods = *new std::unordered_map<const void*, PyRef>;  // never destroyed: holds references
-    const PyMethodDef* def = ((PyCFunctionObject*)fn)->m_ml;
-    auto [at, fresh] = methods.try_emplace(def);
-    if (!fresh) return at->second.get();
-    PyRef name = PyRef::steal(PyUnicode_InternFromString(def->ml_name));
-    PyObject* bases = Py_TYPE(self)->tp_mro;
-    for (Py_ssize_t i = 0; name && i < PyTuple_GET_SIZE(bases); ++i) {  // a subclass may override the name
-        PyObject* dict = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(bases, i))->tp_dict;
-        PyObject* found = dict ? PyDict_GetItemWithError(dict, name.get()) : nullptr;
-        if (!found || !Py_IS_TYPE(found, &PyMethodDescr_Type) || ((PyMethodDescrObject*)found)->d_method != def) continue;
-        at->second = PyRef::share(found);
-        break;
-    }
-    return at->second.get();
-}
-PyRef interned(PyObject* name) {
-    PyObject* n = Py_NewRef(name);
-    PyUnicode_InternInPlace(&n);
-    return PyRef::steal(n);
-}
-
-}  // namespace
-
-void assume_pure(PyObject* fn) { declared_pure()[fn] = PyRef::share(fn); }
-bool assumed_pure(PyObject* fn) { return declared_pure().count(fn) != 0; }
-std::string callable_name(PyObject* fn) {
-    if (PyFunction_Check(fn)) return text(((PyFunctionObject*)fn)->func_qualname);
-    return name_of_callable(fn);
-}
 PyObject* break_function = nullptr;   // framejit.graph_break
 PyObject* disabled_marker = nullptr;  // attribute of functions made by framejit.disable
 
@@ -173,7 +63,9 @@ struct CallPolicy {
         r.use(args[1], shadows[1]);
         if (total > 2) r.use(args[2], shadows[2]);
         int s = r.attribute(args[0], shadows[0], interned(args[1]).get());
-        return name == "builtins.hasattr" ? int(Internal) : s;
+        if (name != "builtins.hasattr") return s;
+        if (s > 0) r.guard(GuardKind::Present, s);
+        return Internal;
     }
     int set_attribute() {
         if (total != 3 || !PyUnicode_Check(args[1])) return open();
@@ -204,8 +96,7 @@ struct CallPolicy {
     }
     int delete_attribute() {
         for (int i = 1; i < total; ++i) r.use(args[i], shadows[i]);
-        if (total == 2 && shadows[0] > 0)
-            r.event(EventKind::DelAttr, args[0], shadows[0], interned(args[1]).get(), Internal, nullptr, Internal);
+        if (total == 2) r.delete_attribute(args[0], shadows[0], interned(args[1]).get());
         return Internal;
     }
     int identity() {
@@ -310,22 +201,6 @@ int (CallPolicy::* special_of(const std::string& name))() {
     return table.at(name);
 }
 
-// super().__setitem__(key, value): the builtin base's own, whatever the class overrides.
-void Recorder::base_setitem(PyObject* self, int shadow, PyObject** key_value, const int* shadows) {
-    PyTypeObject* base = Py_TYPE(self);
-    while (base->tp_base && (base->tp_flags & Py_TPFLAGS_HEAPTYPE)) base = base->tp_base;
-    PyRef descr = PyRef::steal(PyObject_GetAttrString((PyObject*)base, "__setitem__"));
-    if (!descr) return PyErr_Clear();
-    use_type(self, shadow);
-    use(key_value[0], shadows[0]);
-    added(self, shadow, key_value[0]);
-    stored(shadow, key_value[1], shadows[1]);
-    PyObject* args[3] = {self, key_value[0], key_value[1]};
-    int all[3] = {shadow, shadows[0], shadows[1]};
-    call_event(descr.get(), Internal, args, all, 3, nullptr);
-    wrote(shadow, key_value[0], valued(key_value[1]) ? shadows[1] : int(Internal));
-}
-
 // torch.autograd.Function.apply makes the `ctx` that forward() gets: of this class. Null: something else is called.
 static PyObject* context_class(PyObject* fn) {
     PyObject* self = PyCFunction_Check(fn) ? PyCFunction_GET_SELF(fn) : nullptr;
@@ -359,103 +234,6 @@ int Recorder::kept_result(PyObject* fn, int fn_shadow, PyObject** args, const in
     int source = sources.child(SourceKind::Cached, fn_shadow, key.get());
     if (lru_cached(fn, key.get(), hash)) return source;
     guard(GuardKind::Missing, source);  // the function runs, and is recorded
-    return kOpen;
-}
-
-static bool changes_self(PyObject* slot) {
-    for (const char* name : {"__iadd__", "__imul__", "__iand__", "__ior__", "__isub__", "__ixor__", "__delitem__", "__init__"})
-        if (!PyUnicode_CompareWithASCIIString(slot, name)) return true;
-    return false;
-}
-// l.__iadd__(x), dict.__delitem__(d, k) on a container from outside: the builtin base's own, whatever the class overrides.
-void Recorder::slot_event(PyObject* self, int shadow, PyObject* name, PyObject** args, const int* shadows, int total, PyObject* kw) {
-    PyTypeObject* base = Py_TYPE(self);
-    while (base->tp_base && (base->tp_flags & Py_TPFLAGS_HEAPTYPE)) base = base->tp_base;
-    PyObject* slot = _PyType_Lookup(base, name);
-    if (!slot || !container(self)) return note_break(break_opaque_object, self);
-    mutating(self, shadow, false);
-    std::vector<PyObject*> all = {self};
-    std::vector<int> from = {shadow};
-    for (int i = 0; i < total; ++i) {
-        if (!is_tensor(args[i])) use(args[i], shadows[i]);
-        all.push_back(args[i]);
-        from.push_back(shadows[i]);
-    }
-    call_event(slot, Internal, all.data(), from.data(), total + 1, kw);
-}
-// C code gets a callable and may call it: what is written in Python becomes frames, what is written in C must do nothing to the outside.
-void Recorder::handed_to_c(PyObject* v) {
-    if (Py_IS_TYPE(v, &_PyMethodWrapper_Type)) {
-        const BoundSlot slot = bound_slot(v);
-        if (!slot.self || is_tensor(slot.self)) return;
-        int s = lookup(slot.self, false);
-        const bool sets = changes_self(slot.name) || !PyUnicode_CompareWithASCIIString(slot.name, "__setitem__");
-        if (sets && s > 0) return note_break(break_unknown_call, slot.self, v);
-        return use(slot.self, s);
-    }
-    const char* type = Py_TYPE(v)->tp_name;
-    if (!strcmp(type, "functools.partial")) {
-        PyRef function = PyRef::steal(PyObject_GetAttrString(v, "func")), args = PyRef::steal(PyObject_GetAttrString(v, "args"));
-        if (!function || !args) return PyErr_Clear();
-        handed_to_c(function.get());
-        return use(args.get(), Internal);
-    }
-    if (!strcmp(type, "operator.attrgetter") || !strcmp(type, "operator.methodcaller")) return note_break(break_opaque_object, v);
-    if (!PyCFunction_Check(v) && !Py_IS_TYPE(v, &PyMethodDescr_Type) && !Py_IS_TYPE(v, &PyWrapperDescr_Type)) return;
-    PyObject* method = unbound(v);
-    const CallRow& row = row_of(method ? method : v);
-    bool harmless =
-        row.policy == Policy::PURE || row.policy == Policy::PROTOCOL || row.policy == Policy::ITERATE || row.policy == Policy::TORCH;
-    for (const char* name : {"builtins.len", "builtins.isinstance", "builtins.issubclass", "builtins.callable", "builtins.abs", "dict.get"})
-        harmless = harmless || row.name == name;
-    if (Py_IS_TYPE(v, &PyWrapperDescr_Type))
-        harmless = !changes_self(PyDescr_NAME(v)) && PyUnicode_CompareWithASCIIString(PyDescr_NAME(v), "__setitem__");
-    if (assumed_pure(v)) harmless = true;
-    if (!harmless) return note_break(break_unknown_call, nullptr, v);
-    if (method) use(PyCFunction_GET_SELF(v), lookup(PyCFunction_GET_SELF(v), false));
-}
-
-// super().__getattribute__(name), object.__setattr__(o, name, v): slots of C types called by name. kOpen - 100: not one of them.
-int Recorder::slot_wrapper(PyObject* fn, PyObject** args, const int* shadows, int total, PyObject* kw) {
-    constexpr int kOther = kOpen - 100;
-    bool bound = Py_IS_TYPE(fn, &_PyMethodWrapper_Type);
-    if (!bound && !Py_IS_TYPE(fn, &PyWrapperDescr_Type)) return kOther;
-    const BoundSlot slot = bound ? bound_slot(fn) : BoundSlot{PyDescr_NAME(fn), total ? args[0] : nullptr};
-    if (!slot.name || !slot.self) return kOther;
-    PyRef self = PyRef::share(slot.self);
-    int first = bound ? 0 : 1, rest = total - first;
-    int self_shadow = bound ? lookup(self.get(), true) : shadows[0];
-    auto is = [&](const char* n) { return !PyUnicode_CompareWithASCIIString(slot.name, n); };
-    if (rest == 1 && is("__getattribute__") && PyUnicode_Check(args[first]))
-        return attribute(self.get(), self_shadow, interned(args[first]).get(), true);
-    const bool tensor = is_tensor(self.get());  // dispatch sees what is done to it
-    if (rest == 2 && is("__setattr__") && PyUnicode_Check(args[first])) {
-        use(args[first], shadows[first]);
-        if (self_shadow > 0)
-            set_attribute(self.get(), self_shadow, interned(args[first]).get(), args[first + 1], shadows[first + 1]);
-        else if (valued(args[first + 1]))
-            use_value(args[first + 1], shadows[first + 1]);
-        return Internal;
-    }
-    if (rest == 1 && is("__delattr__") && self_shadow > 0) {
-        event(EventKind::DelAttr, self.get(), self_shadow, interned(args[first]).get(), Internal, nullptr, Internal);
-        return Internal;
-    }
-    if (rest == 2 && is("__setitem__") && self_shadow > 0 && !tensor) {
-        base_setitem(self.get(), self_shadow, args + first, shadows + first);
-        return Internal;
-    }
-    if (self_shadow > 0 && !tensor && changes_self(slot.name)) {
-        slot_event(self.get(), self_shadow, slot.name, args + first, shadows + first, rest, kw);
-        return kOpen;
-    }
-    if ((is("__set__") || is("__delete__")) && rest > 0 && shadows[first] > 0) {
-        note_break(break_opaque_object, args[first], fn);  // a slot written by its descriptor
-        return Internal;
-    }
-    if (rest == 1 && is("__getitem__") && !tensor) return item(self.get(), self_shadow, args[first], shadows[first]);
-    if (is("__call__") && PyType_Check(self.get())) constructing_ = self.get();
-    for (int i = 0; i < total; ++i) use(args[i], shadows[i]);
     return kOpen;
 }
 

@@ -89,6 +89,10 @@ void Recorder::set_attribute(PyObject* o, int shadow, PyObject* name, PyObject* 
         if (PyObject* d = dict_of(o)) added(d, where, name);
     wrote(where, name, value && valued(value) ? value_shadow : int(Internal));
 }
+void Recorder::delete_attribute(PyObject* o, int shadow, PyObject* name) {
+    if (shadow <= 0 || in_python(o, "__delattr__")) return;  // a __delattr__ in Python is a frame of the recording
+    event(EventKind::DelAttr, o, shadow, name, Internal, nullptr, Internal);
+}
 void Recorder::set_item(PyObject* o, int shadow, PyObject* key, PyObject* value, int value_shadow) {
     stored(shadow, value, value_shadow);
     use_type(o, shadow);

@@ -1,10 +1,10 @@
 // Frames of a recording: where the values in their slots come from when they start, and what happens to them when they end.
+#include "plugin/record/call_policy.h"
 #include "plugin/record/kinds.h"
 #include "plugin/record/recorder.h"
+#include "plugin/torch/internals.h"
 
 namespace framejit {
-
-std::string callable_name(PyObject*);
 
 namespace {
 std::string utf8(PyObject* o) {
@@ -28,6 +28,7 @@ std::string source_line(const std::string& file, int line) {
 }  // namespace
 
 Recorder::Recorder(Frame* f) : root(f), root_code(code_of(f)), entry_unit(0), entry_depth(0), state(global_state()) {
+    inference_ = inference_mode();
     guards.reserve(1024);
     keep_.reserve(1024);
     gc_was_on_ = PyGC_Disable();  // a recording keeps what it sees: collections would run often and find nothing

@@ -306,13 +306,12 @@ void Instructions::run() {
         break;
     case Op::BinarySubscr: sh.result = r.item(sp[-2], s[-2], sp[-1], s[-1]); break;
     case Op::StoreAttr: store_attr(); break;
-    case Op::DeleteAttr:
-        if (s[-1] > 0) r.event(EventKind::DelAttr, sp[-1], s[-1], name_at(f, in.arg), Internal, nullptr, Internal);
-        break;
+    case Op::DeleteAttr: r.delete_attribute(sp[-1], s[-1], name_at(f, in.arg)); break;
     case Op::StoreSubscr: store_subscr(); break;
     case Op::DeleteSubscr:
         r.use(sp[-1], s[-1]);
-        if (s[-2] > 0 && r.mutating(sp[-2], s[-2], false)) r.event(EventKind::DelItem, sp[-2], s[-2], sp[-1], s[-1], nullptr, Internal);
+        if (s[-2] > 0 && !r.in_python(sp[-2], "__delitem__") && r.mutating(sp[-2], s[-2], false))
+            r.event(EventKind::DelItem, sp[-2], s[-2], sp[-1], s[-1], nullptr, Internal);
         break;
     case Op::StoreGlobal: {
         int g = r.sources.constant(globals_of(f));

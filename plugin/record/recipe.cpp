@@ -5,6 +5,7 @@
 // tuple subclass; `dict` is its __dict__.
 #include "plugin/record/kinds.h"
 #include "plugin/record/recorder.h"
+#include "plugin/torch/internals.h"
 #include <cstring>
 
 namespace framejit {
@@ -72,6 +73,7 @@ int Recorder::build(PyObject* v) {
             return add_recipe(v, std::move(r));
         }
     if (is_tensor(v)) {
+        if (is_inference(v) != inference_) fail("a tensor of another inference mode outlives the region");
         int row = tensor_number(v);
         if (row < 0) row = note_tensor(v, false);
         if (tensors[row].source > 0) return recipe_of(v, tensors[row].source);

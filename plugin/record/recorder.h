@@ -197,6 +197,7 @@ private:
     void settle_scalar();
     Operand operand(PyObject* value, int shadow);
     void set_attribute(PyObject* o, int shadow, PyObject* name, PyObject* value, int value_shadow);
+    void delete_attribute(PyObject* o, int shadow, PyObject* name);
     void set_item(PyObject* o, int shadow, PyObject* key, PyObject* value, int value_shadow);
     void event(EventKind, PyObject* target, int target_shadow, PyObject* key, int key_shadow, PyObject* value, int value_shadow);
     void call_event(PyObject* fn, int fn_shadow, PyObject** args, const int* shadows, int total, PyObject* kwnames);
@@ -260,6 +261,7 @@ private:
     PyObject* constructing_ = nullptr;       // the type whose call is in progress
     bool broken_ = false, lifting_ = false;  // lifting_: the argument of lift_fresh, data that Python made
     bool gc_was_on_ = false;
+    bool inference_ = false;  // at entry: what the graph makes is of this mode
 };
 
 inline uint64_t data_place(const void* code, int unit) { return uint64_t(code) * 31 + uint64_t(unit); }

@@ -9,6 +9,11 @@ static PyObject* attribute_of(const char* module, const char* name) {
 PyObject* torch_c_function(const char* name) { return attribute_of("torch._C", name); }
 PyObject* dispatch_rule_lookup() { return attribute_of("torch._library.simple_registry", "find_torch_dispatch_rule"); }
 
+bool is_inference(PyObject* tensor) {
+    PyRef answer = PyRef::steal(PyObject_CallMethod(tensor, "is_inference", nullptr));
+    if (!answer) PyErr_Clear();
+    return answer.get() == Py_True;
+}
 PyObject* default_generator() { return attribute_of("torch", "default_generator"); }
 PyObject* module_getattr() {
     PyRef module = PyRef::steal(attribute_of("torch.nn", "Module"));
