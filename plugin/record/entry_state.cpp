@@ -8,11 +8,6 @@ namespace {
 
 constexpr int64_t kMaxKeptBytes = int64_t(256) << 20;  // of one recording: a check is not worth running out of memory
 
-PyObject* call_generator(const char* method, PyObject* state) {  // of the CPU's generator; null with a Python error
-    static PyObject* const generator = default_generator();
-    if (!generator) return nullptr;
-    return state ? PyObject_CallMethod(generator, method, "O", state) : PyObject_CallMethod(generator, method, nullptr);
-}
 PyObject* argument(const OpSchema& op, size_t i, PyObject* args, PyObject* kwargs) {  // borrowed, null: left out
     if (Py_ssize_t(i) < PyTuple_GET_SIZE(args)) return PyTuple_GET_ITEM(args, Py_ssize_t(i));
     return kwargs ? PyDict_GetItemString(kwargs, op.args[i].name.c_str()) : nullptr;

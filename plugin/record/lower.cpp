@@ -377,6 +377,7 @@ private:
         if (!op.random)
             if (auto refs = apply_rule(op, schema.name)) {
                 ++out_.fused;
+                if (checks_indices(schema.name)) out_.checked_uses.push_back(use_of(op));
                 for (size_t i = 0; i < op.results.size(); ++i) own(op.results[i], (*refs)[i]);
                 return;
             }
@@ -420,11 +421,21 @@ private:
 
     // ---- externs ----
     static ExternUse use_of(const OpRow& op) {
-        if (!op.code) return {.random = op.random};
+        ExternUse use{.random = op.random};
+        PyObject* generator = op.kwargs ? PyDict_GetItemString(op.kwargs.get(), "generator") : nullptr;
+        use.own_generator = generator && generator != Py_None;
+        if (!op.code) return use;
         const char* file = PyUnicode_AsUTF8(op.code->co_filename);
         const char* function = PyUnicode_AsUTF8(op.code->co_name);
         PyErr_Clear();
-        return {file ? file : "?", function ? function : "?", line_at(op.code, op.unit), op.random};
+        use.file = file ? file : "?";
+        use.function = function ? function : "?";
+        use.line = line_at(op.code, op.unit);
+        return use;
+    }
+    static bool checks_indices(const std::string& name) {
+        return name.starts_with("aten::index") || name.starts_with("aten::embedding") || name.starts_with("aten::gather") ||
+               name.starts_with("aten::take");
     }
     void lower_extern(const OpRow& op, int target) {
         ExternCall call;

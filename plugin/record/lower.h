@@ -21,12 +21,14 @@ struct ExternUse {
     std::string file, function;
     int line = 0;  // 0: not known
     bool random = false;
+    bool own_generator = false;  // not torch's default one
 };
 struct CapturedGraph {
     Graph graph;
     std::vector<int> inputs;      // tensor rows; negative: ~source of a Python number (0-dim float64 or int64)
     std::vector<Extern> externs;  // by ExternCall::id
     std::vector<ExternUse> extern_uses;
+    std::vector<ExternUse> checked_uses;  // operators in kernels that raise where an index is out of range
     std::vector<CapturedTensor> tensors;  // one per wanted row
     std::vector<int> written;             // positions of inputs whose memory the graph changes
     std::vector<std::string> mistakes;    // rules that disagreed with the real result: our bugs, reported

@@ -30,7 +30,8 @@ private:
     int prepare(Memory&, PyObject* const* inputs) const;
     int run_extern(const ExternStep&, Memory&) const;
     int run_step(size_t step, Memory&, int threads) const;
-    bool felt_outside(size_t step) const;
+    enum Felt : char { Nothing, Draw, Change };
+    Felt felt_outside(size_t step) const;
     void say_where(size_t step) const;
     PyObject* tensor_of(Memory&, int slot) const;
     CapturedGraph graph_;
@@ -43,7 +44,7 @@ private:
     std::vector<std::vector<Viewer>> views_;  // by extern call and argument
     std::vector<std::vector<char>> whole_;    // the argument is the slot's tensor itself
     std::vector<Viewer> result_views_;        // by wanted tensor
-    std::vector<char> outside_;               // by step: it writes to inputs, draws random numbers, or may do anything (a custom operator)
+    std::vector<Felt> outside_;               // by step; Change: it writes to inputs, or may do anything (a custom operator)
 };
 
 // Where the frame stands after the region.

@@ -1,6 +1,7 @@
 // Runs a compiled graph on torch tensors. Memory of a slot: an input's, a fresh tensor's, an extern's result, or a piece of the arena.
 // Only what torch or the caller sees is a tensor; temporaries of kernels are plain memory.
 #include "plugin/replay/plan.h"
+#include "plugin/torch/internals.h"
 #include <cstdlib>
 #include <unordered_map>
 
@@ -252,7 +253,7 @@ static bool again_eagerly() {
     return true;
 }
 
-bool TensorProgram::felt_outside(size_t i) const {
+TensorProgram::Felt TensorProgram::felt_outside(size_t i) const {
     auto of_input = [&](int s) {
         const Slot& slot = executable_->slots[size_t(s)];
         return slot.kind == Slot::Input || (slot.kind == Slot::Output && graph_.graph.outputs[size_t(slot.position)].into >= 0);
@@ -260,12 +261,14 @@ bool TensorProgram::felt_outside(size_t i) const {
     if (const auto* e = std::get_if<ExternStep>(&executable_->steps[i])) {
         const size_t id = size_t(executable_->externs[size_t(e->call)].id);
         const OpSchema& schema = graph_.externs[id].schema();
-        return graph_.extern_uses[id].random || !schema.name.starts_with("aten::") || (schema.mutates && of_input(e->args[0]));
+        const ExternUse& use = graph_.extern_uses[id];
+        if (use.own_generator || !schema.name.starts_with("aten::") || (schema.mutates && of_input(e->args[0]))) return Change;
+        return use.random ? Draw : Nothing;
     }
     for (const auto& item : std::get<KernelStep>(executable_->steps[i]).items)
         for (int s : item)
-            if (s >= 0 && executable_->slots[size_t(s)].kind == Slot::Output && of_input(s)) return true;
-    return false;
+            if (s >= 0 && executable_->slots[size_t(s)].kind == Slot::Output && of_input(s)) return Change;
+    return Nothing;
 }
 
 // 0; otherwise the step failed: with a Python error, or without one where an index is out of range.
@@ -285,10 +288,10 @@ int TensorProgram::run_step(size_t i, Memory& m, int threads) const {
 // Something outside has changed already: the error stands, and its traceback names the line of the operator.
 void TensorProgram::say_where(size_t i) const {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_IndexError, "index out of range in self");
-    if (const auto* e = std::get_if<ExternStep>(&executable_->steps[i])) {
-        const ExternUse& at = graph_.extern_uses[size_t(executable_->externs[size_t(e->call)].id)];
-        if (at.line) _PyTraceback_Add(at.function.c_str(), at.file.c_str(), at.line);
-    }
+    const ExternUse* at = graph_.checked_uses.empty() ? nullptr : &graph_.checked_uses[0];
+    if (const auto* e = std::get_if<ExternStep>(&executable_->steps[i]))
+        at = &graph_.extern_uses[size_t(executable_->externs[size_t(e->call)].id)];
+    if (at && at->line) _PyTraceback_Add(at->function.c_str(), at->file.c_str(), at->line);
 }
 
 int TensorProgram::run(PyObject* const* inputs, Objects& results) const {
@@ -304,12 +307,15 @@ int TensorProgram::run(PyObject* const* inputs, Objects& results) const {
         for (size_t s = 0; s < exe.slots.size(); ++s)
             if (exe.slots[s].kind == Slot::Temp && exe.slots[s].arena >= 0) m.at[s] = lease.memory + exe.slots[s].arena;
         int threads = num_threads();
-        bool changed = false;  // something outside
+        Felt felt = Nothing;
+        PyRef generator = PyRef::steal(graph_.random ? call_generator("get_state", nullptr) : nullptr);
         for (size_t i = 0; i < exe.steps.size(); ++i) {
-            changed = changed || outside_[i];
+            felt = std::max(felt, outside_[i]);
             const int failed = run_step(i, m, threads);
-            if (failed && (changed || !again_eagerly())) return say_where(i), -1;
-            if (failed) return 1;
+            if (!failed) continue;
+            if (felt == Change || (felt == Draw && !generator) || !again_eagerly()) return say_where(i), -1;
+            if (felt == Draw) PyRef::steal(call_generator("set_state", generator.get()));
+            return 1;
         }
     }
     for (int i : graph_.written)

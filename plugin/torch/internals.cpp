@@ -14,7 +14,11 @@ bool is_inference(PyObject* tensor) {
     if (!answer) PyErr_Clear();
     return answer.get() == Py_True;
 }
-PyObject* default_generator() { return attribute_of("torch", "default_generator"); }
+PyObject* call_generator(const char* method, PyObject* state) {
+    static PyObject* const generator = attribute_of("torch", "default_generator");
+    if (!generator) return nullptr;
+    return state ? PyObject_CallMethod(generator, method, "O", state) : PyObject_CallMethod(generator, method, nullptr);
+}
 PyObject* module_getattr() {
     PyRef module = PyRef::steal(attribute_of("torch.nn", "Module"));
     PyRef function = PyRef::steal(module ? PyObject_GetAttrString(module.get(), "__getattr__") : nullptr);

@@ -7,7 +7,8 @@ namespace framejit {
 
 PyObject* torch_c_function(const char* name);  // attribute of torch._C, new reference; null with a Python error
 bool is_inference(PyObject* tensor);
-PyObject* default_generator();                 // torch.default_generator, the CPU's: new reference; null with a Python error
+// torch.default_generator (the CPU's) .get_state() or .set_state(state): new reference; null with a Python error.
+PyObject* call_generator(const char* method, PyObject* state);
 // torch.nn.Module.__getattr__, new reference, when it is the function that looks into _parameters, _buffers and _modules in this order and
 // nowhere else; null (maybe with a Python error): another one.
 PyObject* module_getattr();

@@ -9,6 +9,7 @@ import functools
 import itertools
 import operator
 import threading
+import traceback
 import types
 import weakref
 
@@ -346,3 +347,32 @@ def test_a_result_made_in_inference_mode():
     compiled = framejit.compile(function, wait=True)
     with torch.no_grad():
         assert [compiled(torch.ones(2)).is_inference() for _ in range(3)] == [True] * 3
+
+
+def draws_and_fails(x, i):
+    r = torch.rand(3)
+    return torch.embedding(x, i) + r + torch.rand(3)
+
+
+def writes_a_part_and_fails(x, i):
+    x[1:].zero_()
+    return torch.embedding(x, i)
+
+
+@pytest.mark.parametrize("function", [draws_and_fails, writes_a_part_and_fails])
+def test_an_error_after_effects(function):
+    """The random generator, the data and the frame in the traceback are eager's."""
+    compiled = framejit.compile(function, wait=True)
+    seen = []
+    with torch.no_grad():
+        for f in (function, compiled):
+            torch.manual_seed(0)
+            for i in (0, 0, 0, 9):
+                x = torch.ones(5, 3)
+                try:
+                    seen.append(f(x, torch.tensor([i])))
+                except IndexError as e:
+                    frames = [line.name for line in traceback.extract_tb(e.__traceback__)]
+            seen.append((str(frames), x, torch.rand(1)))
+    torch.testing.assert_close(seen[:3], seen[4:7])
+    assert seen[3][0] == seen[7][0] and torch.equal(seen[3][1], seen[7][1]) and torch.equal(seen[3][2], seen[7][2])
