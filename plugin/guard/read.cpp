@@ -1,6 +1,7 @@
 // How each kind of source is read. A parent of the wrong type is no error: it has no such value, and the row that needs it fails.
 #include "plugin/guard/read.h"
 #include "plugin/frame/frame.h"
+#include <cstring>
 
 namespace framejit::guards {
 namespace {
@@ -49,7 +50,10 @@ PyObject* read_Item(const Reading& r) {
 PyObject* read_Attr(const Reading& r) {
     PyTypeObject* type = Py_TYPE(r.parent);
     PyObject* descriptor = _PyType_Lookup(type, r.source.key.get());
-    if (!descriptor || (Py_TYPE(descriptor) != &PyMemberDescr_Type && Py_TYPE(descriptor) != &PyGetSetDescr_Type)) return nullptr;
+    if (!descriptor) return nullptr;
+    const bool in_c = Py_TYPE(descriptor) == &PyMemberDescr_Type || Py_TYPE(descriptor) == &PyGetSetDescr_Type ||
+                      !std::strcmp(Py_TYPE(descriptor)->tp_name, "_collections._tuplegetter");  // a field of a named tuple
+    if (!in_c) return nullptr;
     PyObject* value = Py_TYPE(descriptor)->tp_descr_get(descriptor, r.parent, reinterpret_cast<PyObject*>(type));
     if (value)
         r.made.push_back(PyRef::steal(value));

@@ -442,7 +442,8 @@ void Recorder::after(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
         claimed = passes(sh, in.op, top);
         if (result == kWritten) return top && valued(top) ? written_shadow_ : lookup(top, true);
         if (result == kOpen) return claimed ? sh.returned_shadow : lookup(top, true);
-        if (result == Internal) return lookup(top, false);
+        if (result == kInside && top && !is_tensor(top) && lookup(top, false) == Unknown) make_internal(top);
+        if (result == Internal || result == kInside) return lookup(top, false);
         return known_source(result, top);
     };
     switch (in.op) {

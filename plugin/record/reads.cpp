@@ -62,6 +62,7 @@ int Recorder::lookup(PyObject* v, bool report) {
     if (!v || valued(v)) return Internal;
     if (is_tensor(v)) {  // never in the identity table: nobody holds them, so an address proves nothing; their rows have weak references
         if (TensorRow* t = tensor_row(v)) return t->source;
+        if (is_wrapped(v)) return Internal;      // a look of functorch's: operators reach the tensor behind it
         if (Py_REFCNT(v) == 1) return Internal;  // made by C++ without an operator; a row appears when an operator uses it
         if (report) hole(v);
         return Unknown;
@@ -390,7 +391,7 @@ int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
         return kOpen;
     }
     PyObject* in_type = _PyType_Lookup(Py_TYPE(o), name);
-    if (shadow == Internal && code_like(o)) shadow = sources.constant(o);  // reached through a class or a C slot
+    if (shadow == Internal && code_like(o) && !identity_.find(o)) shadow = sources.constant(o);  // reached through a class or a C slot
     if (shadow == Unknown) {
         hole(o);
         return kOpen;
@@ -399,16 +400,27 @@ int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
     int in_class = heap ? type_lookup(Py_TYPE(o), name, in_type) : int(Internal);
     if (is_tensor(o)) return tensor_attribute(o, shadow, name, in_type);
     if (shadow == Internal) {
-        if (name == dunder_dict)
-            if (PyObject* d = dict_of(o)) make_internal(d);
+        if (name == dunder_dict) {
+            PyRef made = PyRef::steal(PyObject_GenericGetDict(o, nullptr));  // a function has none until it is asked for
+            if (!made) PyErr_Clear();
+            make_internal(dict_of(o));
+        }
         if (in_type && !Py_TYPE(in_type)->tp_descr_get && in_class > 0 && !valued(in_type)) {
             PyObject* d = dict_of(o);
             if (!d || !PyDict_GetItemWithError(d, name)) return in_class;  // a class attribute read through a new object
         }
-        return kOpen;
+        const bool in_c = in_type && (Py_IS_TYPE(in_type, &PyGetSetDescr_Type) || Py_IS_TYPE(in_type, &PyMemberDescr_Type));
+        return in_c ? int(kInside) : int(kOpen);
     }
     use_type(o, shadow);
-    if (name == dunder_dict) return sources.child(SourceKind::Dict, shadow);
+    if (name == dunder_dict) {
+        int source = sources.child(SourceKind::Dict, shadow);
+        PyRef made = PyRef::steal(PyObject_GenericGetDict(o, nullptr));  // a function gets one by being asked
+        if (made || dict_of(o)) return source;
+        PyErr_Clear();
+        guard(GuardKind::Missing, source);
+        return kOpen;
+    }
     if (in_type && Py_TYPE(in_type)->tp_descr_set) {  // property, slot or C getter: decided by the class
         if (Py_IS_TYPE(in_type, &PyProperty_Type) || PyFunction_Check(in_type) || (Py_TYPE(in_type)->tp_flags & Py_TPFLAGS_HEAPTYPE))
             return kOpen;

@@ -78,6 +78,8 @@ public:
     static constexpr int kOpen = -2;     // not decided before the instruction ran
     static constexpr int kWritten = -3;  // the value was written in the region: `written_shadow_` for immutable ones, else by identity
 
+    static constexpr int kInside = -4;  // C code took it out of an object made in the region: known by identity, or new as well
+
     explicit Recorder(Frame* root);  // rooted at the current state of the frame; GC is off until the recording ends
     ~Recorder();
     Recorder(const Recorder&) = delete;

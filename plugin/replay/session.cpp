@@ -18,13 +18,21 @@ double now_ms() {
     using namespace std::chrono;
     return duration<double, std::milli>(steady_clock::now().time_since_epoch()).count();
 }
-bool makes_operators(PyCodeObject* co) {
-    if (PyUnicode_GET_LENGTH(co->co_name) < 9 ||
-        (PyUnicode_CompareWithASCIIString(co->co_name, "__getattr__") && PyUnicode_CompareWithASCIIString(co->co_name, "_get_packet")))
-        return false;
-    const char* file = PyUnicode_AsUTF8(co->co_filename);
-    size_t n = file ? strlen(file) : 0;
-    return n > 13 && !strcmp(file + n - 13, "torch/_ops.py");
+// torch's own Python that sets something up when it is first needed, in the middle of whatever is done: no part of a region.
+bool sets_up_torch(PyCodeObject* co) {
+    static constexpr struct {
+        const char *name, *file;
+    } kFunctions[] = {{"__getattr__", "torch/_ops.py"},
+                      {"_get_packet", "torch/_ops.py"},
+                      {"lazy_load_decompositions", "torch/_functorch/predispatch.py"},
+                      {"lazy_load_decompositions", "torch/_functorch/vmap.py"}};
+    if (PyUnicode_GET_LENGTH(co->co_name) < 11) return false;
+    for (const auto& f : kFunctions) {
+        if (PyUnicode_CompareWithASCIIString(co->co_name, f.name)) continue;
+        const char* file = PyUnicode_AsUTF8(co->co_filename);
+        if (file && std::string_view(file).ends_with(f.file)) return true;
+    }
+    return false;
 }
 PyObject* hook(PyThreadState* ts, Frame* f, int throwflag) {
     Session* s = session;
@@ -35,8 +43,7 @@ PyObject* hook(PyThreadState* ts, Frame* f, int throwflag) {
         finish_frame_without_running(f);
         return Py_NewRef(Py_None);
     }
-    // torch makes operator objects in Python when an operator is first dispatched: in the middle of a dispatch, and no part of the region.
-    if (active_recorder && makes_operators(code_of(f))) {
+    if (active_recorder && sets_up_torch(code_of(f))) {
         Recorder* r = std::exchange(active_recorder, nullptr);
         PyObject* result = eval_default(ts, f, throwflag);
         active_recorder = r;

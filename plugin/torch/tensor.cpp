@@ -124,6 +124,7 @@ bool is_tensor(PyObject* object) {
     if (type == torch.tensor || type == torch.parameter) return true;
     return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && torch.tensor && PyType_IsSubtype(type, torch.tensor);
 }
+bool is_wrapped(PyObject* tensor) { return view_of(tensor).key_set & torch.wrapped; }
 bool is_plain_tensor(PyObject* object) { return torch.tensor && (Py_TYPE(object) == torch.tensor || Py_TYPE(object) == torch.parameter); }
 
 TensorView view_of(PyObject* tensor) {

@@ -15,8 +15,9 @@ int init_torch();    // imports torch, probes; -1 with a Python error (Unsupport
 bool torch_ready();  // false on an interpreter without torch: only the interpreter can be used
 int tensor_tier();   // 0 probed offsets, 1 C ABI, 2 DLPack, 3 Python; FRAMEJIT_TENSOR_TIER forces one (tests)
 
-bool is_tensor(PyObject*);        // torch.Tensor or a subclass
-bool is_plain_tensor(PyObject*);  // exactly torch.Tensor or torch.nn.Parameter
+bool is_tensor(PyObject*);          // torch.Tensor or a subclass
+bool is_wrapped(PyObject* tensor);  // by functorch (vmap, grad): operators reach the tensor behind it
+bool is_plain_tensor(PyObject*);    // exactly torch.Tensor or torch.nn.Parameter
 
 struct TensorView {  // borrowed from the tensor
     void* data;      // of element 0 (offset applied); null for 0 elements

@@ -4,6 +4,7 @@ A row: the function, a maker of its arguments from a number, and the numbers of 
 would be stale is.
 """
 
+import collections
 import contextvars
 import functools
 import itertools
@@ -376,3 +377,60 @@ def test_an_error_after_effects(function):
             seen.append((str(frames), x, torch.rand(1)))
     torch.testing.assert_close(seen[:3], seen[4:7])
     assert seen[3][0] == seen[7][0] and torch.equal(seen[3][1], seen[7][1]) and torch.equal(seen[3][2], seen[7][2])
+
+
+Pair = collections.namedtuple("Pair", "left right")
+PAIRS = {"a": Pair(1, lambda x: x * 2)}
+
+
+def wraps_inside(x):
+    def inner(y):
+        return y * 2
+
+    @functools.wraps(inner)
+    def outer(y):
+        return inner(y) + 1
+
+    return outer(x), outer.__name__
+
+
+def wraps_a_builtin(x):
+    @functools.wraps(torch.relu)
+    def outer(y):
+        return torch.relu(y)
+
+    return outer(x)
+
+
+def causal(batch, query, key):
+    return (key <= query) & (batch >= 0)
+
+
+def mask_by_vmap(x):
+    mask, n = causal, torch.arange(x.shape[0])
+    for dims in ((None, None, 0), (None, 0, None), (0, None, None)):
+        mask = torch.vmap(mask, in_dims=dims, out_dims=0)
+    return mask(torch.arange(2), n, n)
+
+
+ONE_REGION = {
+    "field of a named tuple": lambda x: PAIRS["a"].right(x) + PAIRS["a"].left,
+    "wraps": wraps_inside,
+    "wraps a builtin": wraps_a_builtin,
+    "vmap": lambda x: torch.vmap(lambda row: (row * 2).sum() / row.shape[0])(x) + 1,
+    "vmap of an operator": lambda x: torch.vmap(torch.dot)(x, x),
+    "vmap of vmap": mask_by_vmap,
+}
+
+
+@pytest.mark.parametrize("name", ONE_REGION)
+def test_one_region_that_is_recorded_once(name):
+    function = ONE_REGION[name]
+    compiled = framejit.compile(lambda x: function(x), wait=True)
+    with torch.no_grad():
+        for _ in range(4):
+            x = torch.randn(3, 4)
+            torch.testing.assert_close(compiled(x), function(x))
+    row = framejit.report(compiled).functions[0]
+    assert row["calls"] == {"total": 4, "recorded": 1, "eager": 0, "compiled": 3}
+    assert len(row["regions"]) == 1 and not row["breaks"]
