@@ -391,7 +391,7 @@ def wraps_inside(x):
     def outer(y):
         return inner(y) + 1
 
-    return outer(x), outer.__name__
+    return outer(x) * len(outer.__name__)
 
 
 def wraps_a_builtin(x):
