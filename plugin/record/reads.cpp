@@ -375,6 +375,18 @@ int Recorder::tensor_attribute(PyObject* o, int shadow, PyObject* name, PyObject
     guard(GuardKind::Missing, source);
     return kOpen;
 }
+// A property, slot or C getter: decided by the class.
+int Recorder::described(PyObject* o, int shadow, PyObject* name, PyObject* in_type) {
+    if (Py_IS_TYPE(in_type, &PyProperty_Type) || PyFunction_Check(in_type) || (Py_TYPE(in_type)->tp_flags & Py_TPFLAGS_HEAPTYPE))
+        return kOpen;
+    if (written(shadow, name)) return kWritten;
+    int source = sources.child(SourceKind::Attr, shadow, name);
+    if (!Py_IS_TYPE(in_type, &PyMemberDescr_Type)) return source;
+    PyRef value = PyRef::steal(_PyObject_GenericGetAttrWithDict(o, name, nullptr, 1));
+    if (value) return source;
+    guard(GuardKind::Missing, source);  // an empty slot
+    return kOpen;
+}
 // The shadow of o.name; kOpen when only the result can tell.
 int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
     static PyObject* dunder_dict = PyUnicode_InternFromString("__dict__");
@@ -421,17 +433,7 @@ int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
         guard(GuardKind::Missing, source);
         return kOpen;
     }
-    if (in_type && Py_TYPE(in_type)->tp_descr_set) {  // property, slot or C getter: decided by the class
-        if (Py_IS_TYPE(in_type, &PyProperty_Type) || PyFunction_Check(in_type) || (Py_TYPE(in_type)->tp_flags & Py_TPFLAGS_HEAPTYPE))
-            return kOpen;
-        if (written(shadow, name)) return kWritten;
-        int source = sources.child(SourceKind::Attr, shadow, name);
-        if (!Py_IS_TYPE(in_type, &PyMemberDescr_Type)) return source;
-        PyRef value = PyRef::steal(_PyObject_GenericGetAttrWithDict(o, name, nullptr, 1));
-        if (value) return source;
-        guard(GuardKind::Missing, source);  // an empty slot
-        return kOpen;
-    }
+    if (in_type && Py_TYPE(in_type)->tp_descr_set) return described(o, shadow, name, in_type);
     bool value_of_class = in_type && !Py_TYPE(in_type)->tp_descr_get && in_class > 0;
     int absent = value_of_class ? in_class : int(kOpen);  // otherwise a method, or __getattr__
     PyObject* d = dict_of(o);

@@ -166,6 +166,7 @@ private:
     int known_attribute(uint64_t key, PyObject* o, PyObject* name);
     int dict_attribute(uint64_t key, PyObject* dict, int shadow, PyObject* name, int absent);
     int member_attribute(PyObject* o, int shadow, PyObject* name);
+    int described(PyObject* o, int shadow, PyObject* name, PyObject* descriptor);
     int class_attribute(PyObject* type, int shadow, PyObject* name);
     int global(PyObject* globals, PyObject* builtins, PyObject* name);
     bool in_python(PyObject* o, const char* method);  // the class of a builtin's subclass overrides it
