@@ -63,6 +63,7 @@ void FunctionProgram::forget() {
     quiet_.clear();
     operators_between = 0;
     breaks_.clear();
+    tried_whole_ = false;
     eager_notes.clear();
     no_data_guards.clear();
     data_misses_.clear();
@@ -88,6 +89,27 @@ Point& FunctionProgram::point(PyCodeObject* code, int unit) {
 void FunctionProgram::add_site(PyCodeObject* code, int unit, bool quiet) {
     if (quiet) quiet_.insert(data_place(code, unit));
     if (sites_.insert(data_place(code, unit)).second) codes_.push_back(PyRef::share((PyObject*)code));
+}
+
+bool FunctionProgram::try_whole(const Point& p) {
+    constexpr long kCalls = 8;
+    if (tried_whole_ || &p != entry_ || sites_.empty() || calls.compiled < kCalls) return false;
+    tried_whole_ = true;
+    return !p.eager && int(p.entries.size()) < options.recompile_limit;
+}
+
+void FunctionProgram::breaks_are_over() {
+    std::vector<std::shared_ptr<Entry>> dropped;  // last: what they hold may run finalizers
+    for (auto& [key, p] : points_)
+        std::erase_if(p->entries, [&](const auto& e) {
+            const bool piece = p.get() != entry_ || !e->plan->exit.returns;
+            if (piece) dropped.push_back(e);
+            return piece;
+        });
+    sites_.clear();
+    quiet_.clear();
+    breaks_.clear();
+    operators_between = 0;
 }
 
 std::shared_ptr<Entry> FunctionProgram::find(Point& p, PyObject* const* slots, const std::vector<const Entry*>* not_these) {

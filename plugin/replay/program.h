@@ -65,6 +65,10 @@ public:
     bool is_quiet(PyCodeObject* code, int unit) const { return quiet_.count(data_place(code, unit)) != 0; }
     bool is_site(PyCodeObject* code, int unit) const { return sites_.count(data_place(code, unit)) != 0; }
     void add_site(PyCodeObject*, int unit, bool quiet);
+    // Breaks that set something up (a buffer made on first use, a message shown once) cut the function for good. So after a few compiled
+    // calls one recording goes past all sites; true: now, from here.
+    bool try_whole(const Point&);
+    void breaks_are_over();  // that recording met none: the pieces go
     void note(const Break&);
     void stays_eager(Point&, const std::string& why);
     void note_miss(Point&, PyObject* const* slots);
@@ -91,6 +95,7 @@ private:
     std::vector<BreakCount> breaks_;
     std::map<uint64_t, long> data_misses_;
     Point* entry_ = nullptr;
+    bool tried_whole_ = false;
 };
 
 FunctionProgram* program_of(CompiledFunction*);        // made on first use

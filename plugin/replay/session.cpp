@@ -109,7 +109,7 @@ const Ins* Session::before(void* p, Frame* f, const Ins& ins, PyObject**& sp) {
     if (recorder_ && recorder_->broken() && !give_up_or_raise()) return nullptr;
     if (records(a)) {
         bool moved = &ins != a.begun;
-        if (a.is_root && moved && program_.is_site(code_of(f), ins.start)) {
+        if (a.is_root && moved && !whole_ && program_.is_site(code_of(f), ins.start)) {
             if (!finish(a, f, ins, sp, nullptr)) return nullptr;
         } else {
             recorder_->before(*a.shadow, f, ins, sp);
@@ -172,6 +172,12 @@ PyObject* const* Session::entry_slots(Frame* f, int depth) {  // [-1] is the fun
 }
 const Ins* Session::point(Activation& a, Frame* f, const Ins& ins, PyObject**& sp) {
     Point& p = program_.point(code_of(f), ins.start);
+    if (program_.try_whole(p)) {
+        whole_ = true;
+        recording_point_ = &p;
+        start(a, f, ins, sp);
+        return &ins;
+    }
     int depth = int(sp - slots_of(f));
     PyObject* const* slots = entry_slots(f, depth);
     std::vector<const Entry*> others;
@@ -245,6 +251,7 @@ void Session::start(Activation& a, Frame* f, const Ins& ins, PyObject** sp) {
 // The mode goes with the recording: guards compare torch's state without it.
 void Session::stop_recording() {
     active_recorder = nullptr;
+    whole_ = false;
     watch_calls_ = false;
     if (!mode_pushed_) return;
     PyObject *t, *v, *tb;
@@ -315,6 +322,7 @@ ExitState Session::exit_state(Activation& a, Frame* f, const Ins& ins, PyObject*
     return exit;
 }
 bool Session::finish(Activation& a, Frame* f, const Ins& ins, PyObject** sp, PyObject* result) {
+    const bool whole = whole_ && result;
     stop_recording();
     double record_ms = now_ms() - started_ms_;
     std::unique_ptr<Recorder> r = std::move(recorder_);  // first: nothing below is part of the region
@@ -336,7 +344,9 @@ bool Session::finish(Activation& a, Frame* f, const Ins& ins, PyObject** sp, PyO
     ExitState exit = exit_state(a, f, ins, sp, result);
     r = std::move(recorder_);
     r->record_ms = record_ms;
+    const size_t entries = p.entries.size();
     store(*r, std::move(exit), result ? line_of(f) : line_at(code_of(f), ins.start));
+    if (whole && p.entries.size() > entries) program_.breaks_are_over();
     r.reset();
     PyErr_Restore(t, v, tb);
     return true;

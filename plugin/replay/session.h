@@ -63,6 +63,7 @@ private:
     long serial_ = 0;
     int frames_ = 0;
     bool watch_calls_ = false, mode_pushed_ = false, entered_ = false;
+    bool whole_ = false;  // the recording goes past all sites: maybe their breaks happened in the first calls only
     PyObject* exception_at_start_ = nullptr;
     double started_ms_ = 0;
     Session* outer_;

@@ -4,6 +4,7 @@ import collections
 import functools
 import inspect
 import itertools
+import logging
 import weakref
 
 import pytest
@@ -313,3 +314,47 @@ def test_class_attribute_changes():
             Scale.factor = factor
             same(compiled(X), MODEL(X))
     Scale.factor = 3
+
+
+def test_breaks_of_the_first_calls_do_not_cut_for_good():
+    """A buffer made and a message logged on first use: after a few compiled calls one recording goes past those places."""
+
+    class Lazy(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.uses = {}, []
+
+        def prepare(self, x):
+            if "scale" not in self.table:
+                logging.getLogger("framejit.tests").debug("made %s", x.sum().item())
+                self.table["scale"] = torch.ones(4) * x.abs().max().item()
+            return self.table["scale"]
+
+        def forward(self, x):
+            y = x * 2
+            y = y * self.prepare(x)
+            return y.relu() + 1
+
+    module = Lazy()
+    compiled = framejit.compile(module, wait=True)
+    with torch.no_grad():
+        for _ in range(14):
+            x = torch.randn(3, 4)
+            got = compiled(x)
+            same(got, (x * 2 * module.table["scale"]).relu() + 1)
+    row = engine_row(compiled)
+    assert len(row["regions"]) == 1 and not row["breaks"] and row["calls"]["compiled"] >= 10
+
+
+def test_breaks_that_go_on_are_tried_once_more_only():
+    def f(x):
+        y = x * 2
+        return y + y.sum().item()
+
+    compiled = framejit.compile(f, wait=True)
+    with torch.no_grad():
+        for _ in range(40):
+            x = torch.randn(3, 4)
+            same(compiled(x), f(x))
+    row = engine_row(compiled)
+    assert row["calls"]["recorded"] == 1 and len(row["regions"]) == 2 and row["breaks"][0]["count"] == 2
