@@ -5,7 +5,23 @@
 
 namespace framejit {
 
-enum class Policy : uint8_t { PURE, PROTOCOL, ITERATE, TORCH, STATE, MUTATE, EFFECT, LEAK, IMPURE, SPECIAL, UNKNOWN };
+enum class Policy : uint8_t {
+    PURE,
+    PROTOCOL,
+    ITERATE,
+    TORCH,
+    DATA,
+    LENGTHS,
+    NESTING,
+    HIDDEN,
+    STATE,
+    MUTATE,
+    EFFECT,
+    LEAK,
+    IMPURE,
+    SPECIAL,
+    UNKNOWN
+};
 struct CallPolicy;  // the handlers of SPECIAL rows, in calls.cpp
 struct CallRow {
     std::string name;

@@ -273,13 +273,24 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
     if (policy == Policy::UNKNOWN && numpy && !kw && only_numbers(args, shadows, total)) policy = Policy::PURE;
     if (row.name == "object of operator.attrgetter" || row.name == "object of operator.methodcaller")
         for (int i = 0; i < total; ++i)
-            if (shadows[i] > 0 && !is_tensor(args[i])) note_break(break_opaque_object, args[i], fn);  // it reads attributes in C
+            if (shadows[i] > 0 && !is_tensor(args[i])) note_break(break_opaque_object, args[i], fn);          // it reads attributes in C
+    const bool tensors = PyType_Check(fn) && row.name.starts_with("torch.") && row.name.ends_with("Tensor");  // torch.FloatTensor([t])
+    if (policy == Policy::DATA || policy == Policy::LENGTHS || tensors || fn == (PyObject*)tensor_type())
+        for (int i = 0; i < total; ++i)
+            if (!data_inside(args[i], policy == Policy::LENGTHS)) note_break(break_data, nullptr, fn);
+    if (policy == Policy::NESTING) autocast_nesting += row.name.ends_with("increment_nesting") ? 1 : -1;
+    if (policy == Policy::HIDDEN) return hidden_mode_ = pop_mode() == 0, Internal;
     switch (policy) {
     case Policy::SPECIAL:
         if (total && !kw) return (CallPolicy{*this, fn, args, shadows, total, row.name}.*row.special)();
         break;
     case Policy::MUTATE:
         if (total && is_tensor(args[0])) break;  // operator.iadd: dispatch sees it
+        if (total && shadows[0] > 0 && opaque_value(args[0]) &&
+            !PyObject_HasAttrString(args[0], "popleft")) {  // an array; a deque is known
+            note_break(break_opaque_object, args[0], fn);
+            return kOpen;
+        }
         if (total && shadows[0] > 0) {
             mutating(args[0], shadows[0], false);
             read_stored(shadows[0]);  // its result may be what was put in before

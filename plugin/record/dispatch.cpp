@@ -63,6 +63,14 @@ int Recorder::note_tensor(PyObject* t, bool result) {
     return i;
 }
 
+// All tensors of an operator's arguments or results.
+static bool all_strided(PyObject* o) {
+    if (is_tensor(o)) return is_strided_tensor(o);
+    if (PyTuple_Check(o) || PyList_Check(o))
+        for (Py_ssize_t i = 0; i < Py_SIZE(o); ++i)
+            if (!all_strided(PySequence_Fast_ITEMS(o)[i])) return false;
+    return true;
+}
 // A copy of an operator's arguments with placeholders in place of tensors.
 PyRef Recorder::with_placeholders(PyObject* o, std::vector<int>& rows) {
     if (is_tensor(o)) {
@@ -121,6 +129,7 @@ void Recorder::note_op(PyObject* overload, PyObject* args, PyObject* kwargs, PyO
         PyErr_Clear();
         return note_break(break_higher_order);
     }
+    if (!all_strided(args) || !all_strided(result)) return note_break(break_layout);
     OpRow op;
     op.schema = schema;
     op.overload = PyRef::share(overload);
@@ -197,6 +206,23 @@ void Recorder::take_scalar(OpRow& op) {
     scalar_ = {};
 }
 
+bool Recorder::data_inside(PyObject* v, bool integers) {
+    if (is_tensor(v)) {
+        if (!integers || is_float(view_of(v).dtype)) return true;
+        if (int s = tensor_number(v) < 0 ? lookup(v, false) : int(Internal); s > 0) guard_tensor(v, s);
+        return guard_data(v);
+    }
+    if (!PyList_Check(v) && !PyTuple_CheckExact(v)) return true;
+    for (Py_ssize_t i = 0; i < Py_SIZE(v); ++i) {
+        PyObject* x = PySequence_Fast_ITEMS(v)[i];
+        if (is_tensor(x) && !integers) {
+            if (int s = tensor_number(x) < 0 ? lookup(x, false) : int(Internal); s > 0) guard_tensor(x, s);
+            if (!guard_data(x)) return false;
+        } else if (!data_inside(x, integers))
+            return false;
+    }
+    return true;
+}
 // Only integer inputs, a few operators without effects. Guards the inputs.
 bool Recorder::follows_from_integers(int row) {
     std::vector<int> work = {row};

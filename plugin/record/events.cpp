@@ -49,9 +49,13 @@ void Recorder::call_event(PyObject* fn, int fn_shadow, PyObject** args, const in
     if (!broken_) events.push_back(std::move(e));
 }
 
+void Recorder::show_mode() {
+    if (std::exchange(hidden_mode_, false) && push_mode() < 0) PyErr_Clear();
+}
 // The current instruction of a frame has raised: what it was to do outside has not happened.
 void Recorder::raised(Shadow& sh) {
     result_of_event_ = false;
+    show_mode();
     if (!std::exchange(sh.own_events, 0)) return;
     const EventKind kind = events[sh.event_mark].kind;
     const bool whole = kind == EventKind::Call || kind == EventKind::DelAttr || kind == EventKind::DelItem;

@@ -78,6 +78,7 @@ struct Instructions {
         r.use(key, s[-1]);
         if (s[-2] == Unknown) return r.hole(o);
         if (is_tensor(o)) {
+            index_of_tensor(key);
             r.use(o, s[-2]);
             r.use(v, s[-3]);
             return;
@@ -87,6 +88,27 @@ struct Instructions {
             return;
         }
         r.set_item(o, s[-2], key, v, s[-3]);
+    }
+    // Torch reads tensors in a list of indices without an operator.
+    void index_of_tensor(PyObject* key) {
+        bool known = !PyList_Check(key) || r.data_inside(key, false);
+        if (PyTuple_CheckExact(key))
+            for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)
+                known = known && (!PyList_Check(PyTuple_GET_ITEM(key, i)) || r.data_inside(PyTuple_GET_ITEM(key, i), false));
+        if (!known) r.note_break(break_data);
+    }
+    // The module that sys.modules has under the name: another one may stand there in the next call.
+    void import_name() {
+        PyObject *level = sp[-2], *from = sp[-1], *name = name_at(f, in.arg), *modules = PyImport_GetModuleDict();
+        if (!PyLong_CheckExact(level) || PyLong_AsLong(level) != 0 || !modules) return;
+        Py_ssize_t dot = from == Py_None ? PyUnicode_FindChar(name, '.', 0, PyUnicode_GET_LENGTH(name), 1) : -1;
+        PyRef wanted = dot < 0 ? PyRef::share(name) : PyRef::steal(PyUnicode_Substring(name, 0, dot));
+        PyObject* module = wanted ? PyDict_GetItemWithError(modules, wanted.get()) : nullptr;
+        if (!module || !PyDict_GetItemWithError(modules, name)) return;
+        const int table = r.sources.constant(modules);
+        if (dot >= 0) r.guard(GuardKind::Present, r.sources.child(SourceKind::Item, table, name));
+        sh.result = r.sources.child(SourceKind::Item, table, wanted.get());
+        r.guard(GuardKind::Identity, sh.result, module);
     }
     void branch() {
         PyObject* v = sp[-1];
@@ -304,7 +326,10 @@ void Instructions::run() {
         sh.self = s[-1];
         sh.result = r.attribute(sp[-1], s[-1], name_at(f, in.arg));
         break;
-    case Op::BinarySubscr: sh.result = r.item(sp[-2], s[-2], sp[-1], s[-1]); break;
+    case Op::BinarySubscr:
+        if (is_tensor(sp[-2])) index_of_tensor(sp[-1]);
+        sh.result = r.item(sp[-2], s[-2], sp[-1], s[-1]);
+        break;
     case Op::StoreAttr: store_attr(); break;
     case Op::DeleteAttr: r.delete_attribute(sp[-1], s[-1], name_at(f, in.arg)); break;
     case Op::StoreSubscr: store_subscr(); break;
@@ -409,8 +434,8 @@ void Instructions::run() {
     case Op::KwNames: r.kwnames_ = PyTuple_GET_ITEM(code_of(f)->co_consts, in.arg); break;
     case Op::Call: call(); break;
     case Op::CallFunctionEx: call_ex(); break;
-    case Op::ImportName:
-    case Op::ImportFrom: break;
+    case Op::ImportName: import_name(); break;
+    case Op::ImportFrom: sh.result = r.attribute(sp[-1], s[-1], name_at(f, in.arg)); break;
     case Op::ImportStar: r.note_break(break_unknown_value); break;
     default: break;
     }
@@ -452,6 +477,8 @@ void Recorder::after(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
         s[-1] = settle(sh.result);
         if (in.arg & 1) s[-2] = Internal;
         break;
+    case Op::ImportName:
+    case Op::ImportFrom:
     case Op::LoadDeref: s[-1] = settle(sh.result); break;
     case Op::LoadName: s[-1] = lookup(top, true); break;
     case Op::LoadClassderef:
@@ -489,6 +516,7 @@ void Recorder::after(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
     case Op::Call:
     case Op::CallFunctionEx:
         Py_CLEAR(sh.kept_names);
+        show_mode();
         s[-1] = settle(sh.result);
         if (std::exchange(result_of_event_, false)) events.back().result = context_sets_.back().token = PyRef::share(top);
         break;
@@ -537,8 +565,6 @@ void Recorder::after(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
     case Op::FormatValue:
     case Op::GetLen:
     case Op::CheckExcMatch:
-    case Op::ImportName:
-    case Op::ImportFrom:
     case Op::MatchMapping:
     case Op::MatchSequence: s[-1] = Internal; break;
     case Op::MatchKeys:

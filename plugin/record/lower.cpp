@@ -377,7 +377,7 @@ private:
         if (!op.random)
             if (auto refs = apply_rule(op, schema.name)) {
                 ++out_.fused;
-                if (checks_indices(schema.name)) out_.checked_uses.push_back(use_of(op));
+                if (raises_by_value(schema.name)) out_.checked_uses.push_back(use_of(op));
                 for (size_t i = 0; i < op.results.size(); ++i) own(op.results[i], (*refs)[i]);
                 return;
             }
@@ -432,10 +432,6 @@ private:
         use.function = function ? function : "?";
         use.line = line_at(op.code, op.unit);
         return use;
-    }
-    static bool checks_indices(const std::string& name) {
-        return name.starts_with("aten::index") || name.starts_with("aten::embedding") || name.starts_with("aten::gather") ||
-               name.starts_with("aten::take");
     }
     void lower_extern(const OpRow& op, int target) {
         ExternCall call;

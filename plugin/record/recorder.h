@@ -120,6 +120,7 @@ public:
     GlobalState state;
     EntryState entry;  // for the self-check
     bool keeps_entry = false;
+    int autocast_nesting = 0;                // entered and not left
     std::unordered_map<int, PyRef> numbers;  // by source: Python numbers that are inputs of the graph, as recorded
     Break found;                             // valid when broken()
     bool strict = false;                     // a break is an error: what comes after it must not run
@@ -134,6 +135,7 @@ public:
     bool follows_from_integers(int row);
     bool may_defer(int row) const;
     bool guard_shape(const OpRow&);
+    bool data_inside(PyObject* value, bool integers);  // C++ reads tensors in lists, or integer ones: false: a break is needed
     TensorRow* tensor_row(PyObject*);
     int tensor_number(PyObject*);  // -1: not known
     int note_tensor(PyObject*, bool result);
@@ -205,6 +207,7 @@ private:
     void event(EventKind, PyObject* target, int target_shadow, PyObject* key, int key_shadow, PyObject* value, int value_shadow);
     void call_event(PyObject* fn, int fn_shadow, PyObject** args, const int* shadows, int total, PyObject* kwnames);
     void raised(Shadow&);
+    void show_mode();
     uint64_t location(int source, PyObject* key);
     void wrote(int source, PyObject* key, int shadow);
     bool written(int source, PyObject* key);  // and what was written into written_shadow_
@@ -264,7 +267,8 @@ private:
     PyObject* constructing_ = nullptr;       // the type whose call is in progress
     bool broken_ = false, lifting_ = false;  // lifting_: the argument of lift_fresh, data that Python made
     bool gc_was_on_ = false;
-    bool inference_ = false;  // at entry: what the graph makes is of this mode
+    bool hidden_mode_ = false;  // for the call in progress
+    bool inference_ = false;    // at entry: what the graph makes is of this mode
 };
 
 inline uint64_t data_place(const void* code, int unit) { return uint64_t(code) * 31 + uint64_t(unit); }

@@ -89,6 +89,7 @@ private:
     std::shared_ptr<const TensorProgram> program_, data_;
     std::vector<DataGuard> data_guards_;  // before the region
     std::vector<DataGuard> deferred_;     // their rows are the last of `wanted_rows_`
+    size_t extra_ = 0;                    // rows before those: only computed because that may raise
     bool deferred_hold(const Objects& tensors) const;
     std::vector<int> program_inputs_, data_inputs_;  // positions in `values`; negative: ~constant
     std::vector<PyRef> constants_;                   // tensors that the region made from Python data

@@ -19,6 +19,18 @@ struct SourceList {  // sources that the plan reads, numbered
 };
 }  // namespace
 
+// Operators that raise where an index is out of range, and whose result nobody uses: wanted all the same. How many.
+static size_t want_unread_checks(const Recorder& r, std::vector<int>& wanted) {
+    std::unordered_set<int> used(wanted.begin(), wanted.end());
+    for (const OpRow& op : r.ops) used.insert(op.tensors.begin(), op.tensors.end());
+    const size_t before = wanted.size();
+    for (const OpRow& op : r.ops)
+        if (raises_by_value(op.schema->name) && !op.schema->mutates && op.results.size() && op.results[0] >= 0 &&
+            !used.count(op.results[0]))
+            wanted.push_back(op.results[0]);
+    return wanted.size() - before;
+}
+
 // long: numbers sources, tensors and constants in the one order that run() relies on
 std::unique_ptr<RegionPlan> RegionPlan::build(Recorder& r, ExitState exit, std::string& error) {
     auto p = std::make_unique<RegionPlan>();
@@ -56,6 +68,7 @@ std::unique_ptr<RegionPlan> RegionPlan::build(Recorder& r, ExitState exit, std::
             recipe.id = it->second;
         }
     }
+    p->extra_ = want_unread_checks(r, p->wanted_rows_);
     for (const DataGuard& g : r.data_guards) {
         (g.deferred ? p->deferred_ : p->data_guards_).push_back(g);
         if (g.deferred) p->wanted_rows_.push_back(g.row);

@@ -88,7 +88,7 @@ std::string RegionPlan::self_check(Recorder& r, std::string& unchecked) const {
         if (!r.entry.why().empty()) return skip(r.entry.why().c_str());
         list.push_back(held.back().get());
     }
-    const size_t results = wanted_rows_.size() - deferred_.size();
+    const size_t results = wanted_rows_.size() - deferred_.size() - extra_;
     for (size_t k = 0; k < results; ++k) {
         PyObject* o = PyWeakref_GET_OBJECT(r.tensors[wanted_rows_[k]].weak.get());
         if (o == Py_None) return skip("a result was gone when the recording ended");

@@ -341,6 +341,7 @@ bool Session::finish(Activation& a, Frame* f, const Ins& ins, PyObject** sp, PyO
         restore_modes();
     else if (!recorder_->state.matches())
         recorder_->fail("torch's state is changed by the region: " + recorder_->state.difference());
+    if (recorder_->autocast_nesting) recorder_->fail("it ends inside torch.autocast");
     ExitState exit = exit_state(a, f, ins, sp, result);
     r = std::move(recorder_);
     r->record_ms = record_ms;

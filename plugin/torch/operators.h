@@ -3,6 +3,7 @@
 #include "plugin/py.h"
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace framejit {
@@ -27,6 +28,8 @@ struct OpSchema {
 };
 // Whether this call draws: dropout with probability 0, or not in training, does not.
 bool draws(const OpSchema&, PyObject* args, PyObject* kwargs);
+// Does it raise for some values of its arguments (an index out of range)?
+bool raises_by_value(std::string_view op);
 PyObject* default_of(const OpSchema&, size_t argument);  // borrowed; null: required
 // Cached per overload object. Null with a Python error when `overload` is no OpOverload (a higher order operator).
 const OpSchema* schema_of(PyObject* overload);

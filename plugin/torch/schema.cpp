@@ -176,6 +176,7 @@ bool read_schema(PyObject* overload, OpSchema& op) {
     if (!op.callable || !read_tags(overload, op)) return false;
     read_decomposes(op);
     add_hidden_writes(op);
+    op.data_dependent |= op.name == "aten::_nested_tensor_from_mask_left_aligned";  // a truth of its data, without the tag
     for (auto& argument : op.args) op.mutates |= argument.writes;
     for (int source : op.returns_alias) op.view |= source >= 0 && !op.mutates;
     return true;
@@ -190,6 +191,13 @@ PyTypeObject* overload_type() {
 }
 
 }  // namespace
+
+bool raises_by_value(std::string_view op) {
+    for (const char* start :
+         {"index", "embedding", "gather", "take", "scatter", "nll_loss", "quantile", "nanquantile", "one_hot", "bincount"})
+        if (op.starts_with("aten::" + std::string(start))) return true;
+    return false;
+}
 
 bool draws(const OpSchema& op, PyObject* args, PyObject* kwargs) {
     if (!op.random) return false;

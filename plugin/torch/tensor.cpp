@@ -124,7 +124,12 @@ bool is_tensor(PyObject* object) {
     if (type == torch.tensor || type == torch.parameter) return true;
     return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && torch.tensor && PyType_IsSubtype(type, torch.tensor);
 }
+PyTypeObject* tensor_type() { return torch.tensor; }
 bool is_wrapped(PyObject* tensor) { return view_of(tensor).key_set & torch.wrapped; }
+bool is_strided_tensor(PyObject* tensor) {
+    const TensorView v = view_of(tensor);
+    return is_strided(v.key_set) && v.sizes;
+}
 bool is_plain_tensor(PyObject* object) { return torch.tensor && (Py_TYPE(object) == torch.tensor || Py_TYPE(object) == torch.parameter); }
 
 TensorView view_of(PyObject* tensor) {

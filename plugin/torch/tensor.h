@@ -16,7 +16,9 @@ bool torch_ready();  // false on an interpreter without torch: only the interpre
 int tensor_tier();   // 0 probed offsets, 1 C ABI, 2 DLPack, 3 Python; FRAMEJIT_TENSOR_TIER forces one (tests)
 
 bool is_tensor(PyObject*);          // torch.Tensor or a subclass
+PyTypeObject* tensor_type();        // torch.Tensor, borrowed
 bool is_wrapped(PyObject* tensor);  // by functorch (vmap, grad): operators reach the tensor behind it
+bool is_strided_tensor(PyObject*);  // not sparse, nested, quantised or of an opaque library
 bool is_plain_tensor(PyObject*);    // exactly torch.Tensor or torch.nn.Parameter
 
 struct TensorView {  // borrowed from the tensor
