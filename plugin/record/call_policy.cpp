@@ -62,7 +62,7 @@ const void* identity_of_callable(PyObject* fn) {
     return PyType_Check(fn) ? (const char*)fn : (const char*)Py_TYPE(fn) + 1;  // calling an object of a type is not calling the type
 }
 std::unordered_map<PyObject*, PyRef>& declared_pure() {
-    static std::unordered_map<PyObject*, PyRef> m;
+    static auto& m = *new std::unordered_map<PyObject*, PyRef>;  // never destroyed: holds references
     return m;
 }
 }  // namespace

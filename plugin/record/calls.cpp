@@ -250,6 +250,7 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
     Policy policy = row.policy;
     if (fn == break_function) {
         note_break(break_asked);
+        if (const char* why = total && PyUnicode_Check(args[0]) ? PyUnicode_AsUTF8(args[0]) : nullptr; why && *why) found.detail = why;
         return Internal;
     }
     if (assumed_pure(fn)) policy = Policy::PURE;

@@ -98,6 +98,7 @@ private:
     void row_prefetch(int stage, bool streaming);
     void blocked();
     void column();
+    void column_loop(const Work&, Carry&, const std::function<void(Value* seq, Carry&)>& element);
     void column_unit(Value* base);
     void split(const std::string& name);
     void split_finish(const std::string& name);

@@ -17,6 +17,31 @@ void Function::column() {
     });
 }
 
+// Over the sequential variable, in about sqrt(extent) blocks whose accumulators are merged: one long chain of float additions loses bits
+// (relative error of a sum of 10^6 numbers: 3e-5 in one chain, 5e-7 so).
+void Function::column_loop(const Work& w, Carry& acc, const std::function<void(Value*, Carry&)>& element) {
+    const int64_t extent = k_.extent[kSeq];
+    int64_t block = 32;
+    while (block * block < extent) block *= 2;
+    if (w.reductions.empty() || extent <= 2 * block) return loop(i64(0), i64(extent), 1, acc, element);
+    loop(i64(0), i64(extent), block, acc, [&](Value* first, Carry& total) {
+        Carry some = initial(w, plan_.unroll);
+        loop(first, smaller(b_.CreateAdd(first, i64(block)), i64(extent)), 1, some, element);
+        size_t at = 0;
+        for (int u = 0; u < plan_.unroll; u++)
+            for (const Reduction* r : w.reductions) {
+                const Reduce& rd = *r->node->op->as<Reduce>();
+                std::vector<Val> s(size_t(rd.accs)), t(size_t(rd.accs));
+                rd.init(one_, reg(r->node->in[0]->dtype), s.data());
+                t = s;
+                for (size_t q = 0; q < s.size(); q++) s[q].p = total[at + q], t[q].p = some[at + q];
+                rd.merge(*vec_, s.data(), t.data());
+                for (size_t q = 0; q < s.size(); q++) total[at + q] = Lanes::of(s[q]);
+                at += s.size();
+            }
+    });
+}
+
 void Function::column_unit(Value* base) {
     // What each of the block's vectors knows: values that depend on its lanes, but not on the sequential variable.
     std::vector<Scope> own(size_t(plan_.unroll));
@@ -40,7 +65,7 @@ void Function::column_unit(Value* base) {
             });
         const size_t per = width_of(w);
         Carry acc = initial(w, plan_.unroll);
-        loop(i64(0), i64(k_.extent[kSeq]), 1, acc, [&](Value* seq, Carry& c) {
+        auto element = [&](Value* seq, Carry& c) {
             var_[kSeq] = seq;
             for (int id : list)
                 if (varies(id, bit(kSeq)) && !varies(id, bit(kLane))) get(id);
@@ -50,7 +75,8 @@ void Function::column_unit(Value* base) {
                 inside(u, [&] { pass(w, c, size_t(u) * per, at(u), nullptr); });
                 own[size_t(u)] = before;  // nothing made in the loop survives it
             }
-        });
+        };
+        column_loop(w, acc, element);
         var_[kSeq] = nullptr;
         for (int u = 0; u < plan_.unroll; u++)
             inside(u, [&] {

@@ -2,6 +2,7 @@
 
 import copy
 import operator
+import subprocess
 import sys
 import threading
 import types
@@ -171,3 +172,34 @@ LAYOUTS = {
 def test_other_layouts(name):
     compiled = rounds(LAYOUTS[name], [lambda: (torch.eye(3),)] * 3)
     assert "layout" in {b["code"] for b in framejit.report(compiled).functions[0]["breaks"]}
+
+
+@pytest.mark.parametrize("rows", [100, 257, 4096, 65536, 300000])
+def test_long_sums_over_the_first_dimension(rows):
+    """In blocks: one chain of float additions would lose digits that eager keeps."""
+    torch.manual_seed(0)
+    x = torch.rand(rows, 16)
+    compiled = framejit.compile(lambda x: (x.sum(0), (x * x).mean(0), x.amax(0), x.argmin(0)), wait=True)
+    with torch.no_grad():
+        compiled(x)
+        total, mean, largest, smallest_at = compiled(x)
+    torch.testing.assert_close(total.double(), x.double().sum(0), rtol=1.5e-6, atol=0)
+    torch.testing.assert_close(mean.double(), (x.double() * x.double()).mean(0), rtol=1.5e-6, atol=0)
+    assert torch.equal(largest, x.amax(0)) and torch.equal(smallest_at, x.argmin(0))
+
+
+def test_asking_about_the_recording():
+    @framejit.compile(wait=True)
+    def f(x):
+        framejit.graph_break("for a reason")
+        return x * (2 if framejit.is_compiling() else 3)
+
+    with torch.no_grad():
+        assert [f(torch.ones(1)).item() for _ in range(3)] == [2, 2, 2] and not framejit.is_compiling()
+    (row,) = framejit.report(f).functions[0]["breaks"]
+    assert row["code"] == "asked" and "for a reason" in row["reason"]
+
+
+def test_a_declared_function_outlives_the_interpreter():
+    code = "import torch, framejit, math; framejit.assume_pure(math.gamma)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0
