@@ -81,11 +81,16 @@ private:
 
     Val reduce(const Node& n, const Reduce& r, Coords at) {
         Ref x = n.in[0];
-        std::vector<Val> acc(r.accs);
+        std::vector<Val> acc(size_t(r.accs)), some(size_t(r.accs));
         r.init(emitter_, reg(x->dtype), acc.data());
-        for (int64_t j = 0; j < x->shape[n.at.i[0]]; j++) {
-            at[n.at.i[0]].c = j;
-            r.step(emitter_, acc.data(), read(x, at), ScalarEmitter::whole(Ty::i64, j));
+        const int64_t extent = x->shape[n.at.i[0]], block = reduction_block(extent);
+        for (int64_t first = 0; first < extent; first += block) {
+            r.init(emitter_, reg(x->dtype), some.data());
+            for (int64_t j = first; j < std::min(first + block, extent); j++) {
+                at[n.at.i[0]].c = j;
+                r.step(emitter_, some.data(), read(x, at), ScalarEmitter::whole(Ty::i64, j));
+            }
+            r.merge(emitter_, acc.data(), some.data());
         }
         return r.result(emitter_, acc.data(), n);
     }
