@@ -40,8 +40,8 @@ struct BoundSlot {                              // o.__getattribute__ of a C typ
     PyObject *name, *self;
 };
 BoundSlot bound_slot(PyObject* method_wrapper);
-void init_lru_cache();                          // once, at import: runs Python code
-bool is_lru_cache(PyObject*);                   // a functools.lru_cache wrapper written in C
+void init_lru_cache();         // once, at import: runs Python code
+bool is_lru_cache(PyObject*);  // a functools.lru_cache wrapper written in C
 // The key of a call of an untyped cache, new, or null without an error; keywords: names of the last arguments, or null.
 PyObject* lru_key(PyObject* const* args, Py_ssize_t total, PyObject* keywords);
 // What it keeps for a key, borrowed, or null. It is not called, and its counters and order stay.

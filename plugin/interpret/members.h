@@ -1,5 +1,6 @@
-// A `__getattr__` written in Python that does nothing but look into dicts kept in the object's own dict (that of torch.nn.Module) is answered
-// without a frame: it is a fifth of the instructions of a model. The answer is the one that the function would give, or none: then it runs.
+// A `__getattr__` written in Python that does nothing but look into dicts kept in the object's own dict (that of torch.nn.Module) is
+// answered without a frame: it is a fifth of the instructions of a model. The answer is the one that the function would give, or none: then
+// it runs.
 #pragma once
 #include "plugin/py.h"
 #include <vector>
