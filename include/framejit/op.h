@@ -66,7 +66,7 @@ struct Reduce {  // over dimension at.i[0], kept with extent 1
     bool indexed = false;  // step wants the index
 };
 // A long reduction goes in blocks of about sqrt(extent) whose accumulators are merged: one chain of float additions loses bits (a sum of
-// 10^6 numbers: relative error 3e-5 in one chain, 5e-7 so). Short ones are one block.
+// 10^6 numbers: relative error 3e-5 in one chain, 8e-7 so). Short ones are one block.
 inline int64_t reduction_block(int64_t extent) {
     int64_t block = 32;
     while (block * block < extent) block *= 2;

@@ -21,12 +21,13 @@ PyObject* own_dict(PyObject* o) {  // never made here: what lies inline is for C
     return slot && *slot && PyDict_CheckExact(*slot) ? *slot : nullptr;
 }
 
-bool object_getattribute(PyTypeObject* type) {
-    PyObject* found = _PyType_Lookup(type, INTERNED("__getattribute__"));
-    return found && Py_IS_TYPE(found, &PyWrapperDescr_Type) && PyDescr_TYPE(found) == &PyBaseObject_Type;
-}
-
 }  // namespace
+
+bool generic_getattribute(PyTypeObject* type) {
+    if (type->tp_getattro == PyObject_GenericGetAttr) return true;
+    PyObject* found = _PyType_Lookup(type, INTERNED("__getattribute__"));
+    return found && Py_IS_TYPE(found, &PyWrapperDescr_Type) && ((PyWrapperDescrObject*)found)->d_wrapped == (void*)PyObject_GenericGetAttr;
+}
 
 void note_member_getattr(PyObject* function, std::vector<PyRef> dicts) {
     noted().push_back({PyRef::share(function), PyRef::share(PyFunction_GET_CODE(function)), std::move(dicts)});
@@ -39,7 +40,7 @@ const std::vector<PyRef>* member_dicts(PyObject* o, PyObject* name) {
     if (!getattr || !PyFunction_Check(getattr)) return nullptr;
     for (const MemberGetattr& g : noted()) {
         if (g.function.get() != getattr || g.code.get() != PyFunction_GET_CODE(getattr)) continue;
-        if (!object_getattribute(type) || _PyType_Lookup(type, name)) return nullptr;
+        if (!generic_getattribute(type) || _PyType_Lookup(type, name)) return nullptr;
         PyObject* own = own_dict(o);
         return own && !PyDict_GetItemWithError(own, name) ? &g.dicts : nullptr;
     }

@@ -7,6 +7,9 @@
 
 namespace framejit {
 
+// Attributes are found as object finds them, perhaps with a __getattr__ after it: no __getattribute__ of its own, in Python or in C.
+bool generic_getattribute(PyTypeObject*);
+
 // `dicts`: the keys under which `function` looks, in order; interned here. Held for ever.
 void note_member_getattr(PyObject* function, std::vector<PyRef> dicts);
 

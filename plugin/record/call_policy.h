@@ -10,6 +10,7 @@ enum class Policy : uint8_t {
     PROTOCOL,
     ITERATE,
     TORCH,
+    READS,
     DATA,
     LENGTHS,
     NESTING,

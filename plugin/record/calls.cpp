@@ -272,9 +272,8 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
     }
     const bool numpy = numpy_function(fn) || (row.name.starts_with("numpy.") && !row.name.starts_with("numpy.random."));
     if (policy == Policy::UNKNOWN && numpy && !kw && only_numbers(args, shadows, total)) policy = Policy::PURE;
-    if (row.name == "object of operator.attrgetter" || row.name == "object of operator.methodcaller")
-        for (int i = 0; i < total; ++i)
-            if (shadows[i] > 0 && !is_tensor(args[i])) note_break(break_opaque_object, args[i], fn);          // it reads attributes in C
+    for (int i = 0; i < total && policy == Policy::READS; ++i)
+        if (shadows[i] > 0 && !is_tensor(args[i])) note_break(break_opaque_object, args[i], fn);
     const bool tensors = PyType_Check(fn) && row.name.starts_with("torch.") && row.name.ends_with("Tensor");  // torch.FloatTensor([t])
     if (policy == Policy::DATA || policy == Policy::LENGTHS || tensors || fn == (PyObject*)tensor_type())
         for (int i = 0; i < total; ++i)
@@ -286,9 +285,8 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
         if (total && !kw) return (CallPolicy{*this, fn, args, shadows, total, row.name}.*row.special)();
         break;
     case Policy::MUTATE:
-        if (total && is_tensor(args[0])) break;  // operator.iadd: dispatch sees it
-        if (total && shadows[0] > 0 && opaque_value(args[0]) &&
-            !PyObject_HasAttrString(args[0], "popleft")) {  // an array; a deque is known
+        if (total && is_tensor(args[0])) break;                                           // operator.iadd: dispatch sees it
+        if (total && shadows[0] > 0 && opaque_value(args[0]) && PyCFunction_Check(fn)) {  // operator.iadd on an array; methods are known
             note_break(break_opaque_object, args[0], fn);
             return kOpen;
         }
@@ -339,8 +337,7 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
     default: break;
     }
     for (int i = 0; i < total; ++i) {
-        bool opaque = shadows[i] > 0 && !is_tensor(args[i]) && !valued(args[i]) && !container(args[i]) && !code_like(args[i]) &&
-                      !plain_c_value(args[i]);
+        bool opaque = shadows[i] > 0 && !is_tensor(args[i]) && !valued(args[i]) && !container(args[i]) && !code_like(args[i]);
         if (opaque && policy != Policy::PROTOCOL && policy != Policy::ITERATE && !heap_type && policy != Policy::UNKNOWN) hole(args[i], fn);
         if (shadows[i] > 0 && (policy == Policy::PROTOCOL || policy == Policy::ITERATE) && PyIter_Check(args[i]) &&
             Py_TYPE(args[i])->tp_iter == PyObject_SelfIter && !container(args[i]))

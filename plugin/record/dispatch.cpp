@@ -344,7 +344,7 @@ PyObject* mode_dispatch(PyObject* self, PyObject* const* a, Py_ssize_t n) {
     if (r && scalar && !r->guard_data(PyTuple_GET_ITEM(args, 0))) r->note_break(break_data);
     if (r && r->strict && r->broken()) return raise_break(r->found);
     if (r && r->keeps_entry && (schema->mutates || draws(*schema, args, kwargs)) && !r->broken())
-        r->entry.keep(*schema, args, kwargs, [](void* of, void* storage) { return static_cast<Recorder*>(of)->made_inside(storage); }, r);
+        r->entry.keep(*schema, args, kwargs, [r](void* storage) { return r->made_inside(storage); });
     PyObject* result = PyObject_Call(schema->callable.get(), args, kwargs);
     if (r && result && !scalar) r->note_op(overload, args, kwargs, result);
     return result;

@@ -25,7 +25,7 @@ int64_t item_size(const TensorView& v) { return v.torch_dtype >= 0 ? size_of(v.d
 
 }  // namespace
 
-void EntryState::keep(const OpSchema& op, PyObject* args, PyObject* kwargs, bool (*made_inside)(void*, void*), void* recorder) {
+void EntryState::keep(const OpSchema& op, PyObject* args, PyObject* kwargs, const std::function<bool(void*)>& made_inside) {
     if (!lost_.empty()) return;
     if (!generator_state_ && draws(op, args, kwargs)) {
         PyObject* given = kwargs ? PyDict_GetItemString(kwargs, "generator") : nullptr;
@@ -38,7 +38,7 @@ void EntryState::keep(const OpSchema& op, PyObject* args, PyObject* kwargs, bool
         if (!value) continue;
         const int when = op.args[i].writes_when;
         if (PyObject* condition = when >= 0 ? argument(op, size_t(when), args, kwargs) : nullptr; condition == Py_False) continue;
-        keep_content(value, made_inside, recorder);
+        keep_content(value, made_inside);
     }
     if (PyErr_Occurred()) {
         PyErr_Clear();
@@ -46,14 +46,14 @@ void EntryState::keep(const OpSchema& op, PyObject* args, PyObject* kwargs, bool
     }
 }
 
-void EntryState::keep_content(PyObject* value, bool (*made_inside)(void*, void*), void* recorder) {
+void EntryState::keep_content(PyObject* value, const std::function<bool(void*)>& made_inside) {
     if (PyList_Check(value) || PyTuple_Check(value)) {
-        for (Py_ssize_t i = 0; i < Py_SIZE(value); ++i) keep_content(PySequence_Fast_ITEMS(value)[i], made_inside, recorder);
+        for (Py_ssize_t i = 0; i < Py_SIZE(value); ++i) keep_content(PySequence_Fast_ITEMS(value)[i], made_inside);
         return;
     }
     if (!is_tensor(value)) return;
     const TensorView v = view_of(value);
-    if (!v.storage || made_inside(recorder, v.storage)) return;
+    if (!v.storage || made_inside(v.storage)) return;
     for (const Content& c : contents_)
         if (c.storage == v.storage) return;
     if (v.device_type != 0 || !item_size(v)) return lose("it writes to memory that is not the CPU's");

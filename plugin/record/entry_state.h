@@ -2,6 +2,7 @@
 // first draw. The self-check runs the graph on them. Copies only; no tensor of the program is held.
 #pragma once
 #include "plugin/torch/operators.h"
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,7 @@ namespace framejit {
 class EntryState {
 public:
     // Before an operator runs that writes or draws. Calls torch; no Python error is left.
-    void keep(const OpSchema&, PyObject* args, PyObject* kwargs, bool (*made_inside)(void* recorder, void* storage), void* recorder);
+    void keep(const OpSchema&, PyObject* args, PyObject* kwargs, const std::function<bool(void*)>& made_inside);
 
     // The tensor as it was at entry: itself, or a view of the copy of its memory. Null, and why(): not known.
     PyRef at_entry(PyObject* tensor);
@@ -32,7 +33,7 @@ private:
         void* storage;  // address of the StorageImpl
         PyRef copy;     // all of it, flat
     };
-    void keep_content(PyObject* value, bool (*made_inside)(void*, void*), void* recorder);
+    void keep_content(PyObject* value, const std::function<bool(void*)>& made_inside);
     void lose(const char* why) {
         if (lost_.empty()) lost_ = why;
     }

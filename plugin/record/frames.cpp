@@ -180,25 +180,6 @@ int Recorder::default_source(int function, PyCodeObject* co, int i, PyObject* va
     int first = co->co_argcount - int(PyTuple_GET_SIZE(defaults));
     return i >= first ? sources.child(SourceKind::Default, function, nullptr, i - first) : int(Unknown);
 }
-// A special method that a C slot has found in the class of its first argument: under which name does not matter to it, but to a guard.
-void Recorder::guard_special(PyObject* self, PyObject* function) {
-    PyTypeObject* type = Py_TYPE(self);
-    if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || !reads_.emplace(uint64_t(type) * 31 + uint64_t(function) * 2 + 1, 0).second) return;
-    PyObject* name = ((PyFunctionObject*)function)->func_name;
-    if (_PyType_Lookup(type, name) == function) {
-        type_lookup(type, name, function);
-        return;
-    }
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
-        PyObject *dict = ((PyTypeObject*)PyTuple_GET_ITEM(type->tp_mro, i))->tp_dict, *key, *value;
-        Py_ssize_t at = 0;
-        while (dict && PyDict_Next(dict, &at, &key, &value))
-            if (value == function && _PyType_Lookup(type, key) == function) {
-                type_lookup(type, key, function);
-                return;
-            }
-    }
-}
 void Recorder::called_by_c(Shadow& sh, Frame* f, int all) {
     now = f;
     PyObject** slots = slots_of(f);

@@ -123,7 +123,7 @@ struct Instructions {
             PyObject *v = sp[-i], *other = sp[-(3 - i)];
             if (s[-i] == Unknown)
                 r.hole(v);
-            else if (s[-i] > 0 && (valued(v))) {
+            else if (s[-i] > 0 && valued(v)) {
                 if (other == Py_None && v != Py_None)
                     r.use_type(v, s[-i]);
                 else
@@ -171,8 +171,7 @@ struct Instructions {
     }
     // An object of C code from outside (a numpy array): what is computed from it has no guard.
     bool native(PyObject* v, int shadow) {
-        if (shadow <= 0 || valued(v) || container(v) || is_tensor(v) || code_like(v) || plain_c_value(v) ||
-            (Py_TYPE(v)->tp_flags & Py_TPFLAGS_HEAPTYPE))
+        if (shadow <= 0 || valued(v) || container(v) || is_tensor(v) || code_like(v) || (Py_TYPE(v)->tp_flags & Py_TPFLAGS_HEAPTYPE))
             return false;
         r.note_break(r.foreign(shadow) ? break_foreign : break_opaque_object, v);
         return true;

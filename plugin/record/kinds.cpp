@@ -54,12 +54,6 @@ bool opaque_value(PyObject* o) {
     return found && Py_IS_TYPE(found, &PyWrapperDescr_Type);
 }
 
-bool generic_getattribute(PyTypeObject* t) {
-    if (t->tp_getattro == PyObject_GenericGetAttr) return true;
-    static PyObject* n = PyUnicode_InternFromString("__getattribute__");
-    PyObject* f = _PyType_Lookup(t, n);
-    return f && Py_IS_TYPE(f, &PyWrapperDescr_Type) && ((PyWrapperDescrObject*)f)->d_wrapped == (void*)PyObject_GenericGetAttr;
-}
 PyObject* dict_of(PyObject* o) {
     if (PyModule_Check(o)) return PyModule_GetDict(o);
     PyObject** p = dict_slot(o);

@@ -23,7 +23,6 @@ bool numpy_function(PyObject*);  // a numpy.ufunc
 bool numpy_scalar(PyObject*);    // a number or truth of numpy's: immutable
 bool derived_value(PyObject*);   // of a class derived from str, int, float, bytes: a member of an enum
 bool opaque_value(PyObject*);    // a C object whose contents cannot be guarded: deque, numpy array or scalar, bytearray
-bool generic_getattribute(PyTypeObject*);
-PyObject* dict_of(PyObject*);  // borrowed __dict__, null when there is none (attributes that lie inline get one)
+PyObject* dict_of(PyObject*);    // borrowed __dict__, null when there is none (attributes that lie inline get one)
 
 }  // namespace framejit

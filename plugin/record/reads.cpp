@@ -301,6 +301,25 @@ int Recorder::guard_look_up(PyTypeObject* t, PyObject* name, PyObject* found) {
     }
     return s;
 }
+// A special method that a C slot has found in the class of its first argument: under which name does not matter to it, but to a guard.
+void Recorder::guard_special(PyObject* self, PyObject* function) {
+    PyTypeObject* type = Py_TYPE(self);
+    if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || !reads_.emplace(mix(uint64_t(type), uint64_t(function), 4) | 1, 0).second) return;
+    PyObject* name = ((PyFunctionObject*)function)->func_name;
+    if (_PyType_Lookup(type, name) == function) {
+        type_lookup(type, name, function);
+        return;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+        PyObject *dict = ((PyTypeObject*)PyTuple_GET_ITEM(type->tp_mro, i))->tp_dict, *key, *value;
+        Py_ssize_t at = 0;
+        while (dict && PyDict_Next(dict, &at, &key, &value))
+            if (value == function && _PyType_Lookup(type, key) == function) {
+                type_lookup(type, key, function);
+                return;
+            }
+    }
+}
 int Recorder::class_attribute(PyObject* o, int shadow, PyObject* name) {
     if (shadow > 0) guard(GuardKind::Identity, shadow, o);
     PyObject* meta = _PyType_Lookup(Py_TYPE(o), name);

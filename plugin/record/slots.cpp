@@ -45,6 +45,7 @@ void Recorder::slot_event(PyObject* self, int shadow, PyObject* name, PyObject**
 }
 // C code gets a callable and may call it: what is written in Python becomes frames, what is written in C must do nothing to the outside.
 void Recorder::handed_to_c(PyObject* v) {
+    if (valued(v) || container(v) || is_tensor(v)) return;  // most arguments
     if (Py_IS_TYPE(v, &_PyMethodWrapper_Type)) {
         const BoundSlot slot = bound_slot(v);
         if (!slot.self || is_tensor(slot.self)) return;

@@ -309,6 +309,7 @@ int TensorProgram::run(PyObject* const* inputs, Objects& results) const {
         int threads = num_threads();
         Felt felt = Nothing;
         PyRef generator = PyRef::steal(graph_.random ? call_generator("get_state", nullptr) : nullptr);
+        if (graph_.random && !generator) PyErr_Clear();  // then an error after a draw stands
         for (size_t i = 0; i < exe.steps.size(); ++i) {
             felt = std::max(felt, outside_[i]);
             const int failed = run_step(i, m, threads);
