@@ -121,7 +121,7 @@ def virtual_environment(python, zoo):
     if python.version == DEFAULT:
         steps["torch"] = [TORCH]
     if zoo:
-        steps["zoo"] = ZOO
+        steps["zoo"] = ZOO + steps.get("torch", [])  # else timm's torchvision brings the newest torch, and gigabytes of CUDA
     for name, packages in steps.items():
         stamp = os.path.join(python.venv, f"framejit-{name}.stamp")
         if stamped(stamp, digest(*packages)):
