@@ -143,6 +143,7 @@ PyObject* read_Referent(const Reading& r) {
     return o == Py_None ? nullptr : o;
 }
 PyObject* read_Cached(const Reading& r) { return lru_cached(r.parent, r.source.key.get(), r.hash); }
+PyObject* read_Answer(const Reading& r) { return PyCFunction_CheckExact(r.parent) ? keep(r, PyObject_CallNoArgs(r.parent)) : nullptr; }
 PyObject* read_ContextVar(const Reading& r) {
     PyObject* value = nullptr;
     if (!PyContextVar_CheckExact(r.parent) || PyContextVar_Get(r.parent, nullptr, &value) < 0) PyErr_Clear();

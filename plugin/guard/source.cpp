@@ -139,6 +139,7 @@ struct Printer {
         case SourceKind::Proxied: return path(s.parent);
         case SourceKind::Referent: return path(s.parent) + "()";
         case SourceKind::Cached: return path(s.parent) + "(cached)";
+        case SourceKind::Answer: return path(s.parent) + "()";
         case SourceKind::ContextVar: return path(s.parent) + ".get()";
         }
         return "nothing";

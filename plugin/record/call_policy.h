@@ -20,6 +20,7 @@ enum class Policy : uint8_t {
     EFFECT,
     LEAK,
     IMPURE,
+    ANSWERS,
     SPECIAL,
     UNKNOWN
 };

@@ -326,6 +326,9 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
         note_break(came_out ? break_foreign : break_leak, nullptr, fn);
         return kOpen;
     }
+    case Policy::ANSWERS:
+        if (!total) return sources.child(SourceKind::Answer, sources.constant(fn));
+        [[fallthrough]];
     case Policy::IMPURE: note_break(break_impure_call, nullptr, fn); return kOpen;
     case Policy::UNKNOWN:
         if (Py_IS_TYPE(fn, &PyMethod_Type) || !strcmp(Py_TYPE(fn)->tp_name, "functools._lru_cache_wrapper") ||

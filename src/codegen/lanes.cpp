@@ -186,7 +186,11 @@ Val Lanes::divide_by_uniform(Val x, Val d) {
     Value*& r = reciprocal_[of(d)];
     if (!r) {
         llvm::IRBuilder<>::InsertPointGuard guard(b_);
-        b_.SetInsertPoint(llvm::cast<llvm::Instruction>(of(d))->getNextNode());
+        auto* splatted = llvm::cast<llvm::Instruction>(of(d));
+        if (llvm::Instruction* next = splatted->getNextNode())
+            b_.SetInsertPoint(next);
+        else
+            b_.SetInsertPoint(splatted->getParent());
         r = splat(b_.CreateFDiv(llvm::ConstantFP::get(b_.getFloatTy(), 1), uniform_.at(of(d))));
     }
     const Val q = mul(x, val(r, Ty::f32));

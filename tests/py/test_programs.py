@@ -2,6 +2,7 @@
 
 import copy
 import operator
+import os
 import subprocess
 import sys
 import threading
@@ -203,3 +204,33 @@ def test_asking_about_the_recording():
 def test_a_declared_function_outlives_the_interpreter():
     code = "import torch, framejit, math; framejit.assume_pure(math.gamma)"
     assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0
+
+
+def test_an_answer_of_the_process_is_asked_for_again():
+    """A forked child has another pid; what was asked is no graph break."""
+    here = os.getpid()
+
+    @framejit.compile(wait=True)
+    def f(x):
+        return x + 1 if os.getpid() == here else x - 1
+
+    x = torch.ones(3)
+    with torch.no_grad():
+        assert all(torch.equal(f(x), x + 1) for _ in range(3))
+        (row,) = framejit.report(f).functions
+        assert row["calls"]["compiled"] == 2 and not row["breaks"]
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if all(torch.equal(f(x), x - 1) for _ in range(3)) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_asking_for_a_device_is_no_break():
+    """On a build of torch with CUDA and without, on a machine with a device and without."""
+    @framejit.compile(wait=True)
+    def f(x):
+        return x + (2 if torch.cuda.is_available() else 1)
+
+    with torch.no_grad():
+        assert len({f(torch.ones(1)).item() for _ in range(3)}) == 1
+    assert not framejit.report(f).functions[0]["breaks"]

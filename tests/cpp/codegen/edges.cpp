@@ -41,6 +41,16 @@ BOOST_AUTO_TEST_CASE(zero_dimensional) {
     g.outputs = {{g.op("tanh", {x})}, {g.op("add", {y, x})}, {g.scalar(3, DType::i64)}};
     check(g);
 }
+BOOST_AUTO_TEST_CASE(division_by_what_is_the_same_in_all_lanes) {
+    for (const Shape& shape : {Shape{1, 1}, Shape{100, 1}, Shape{1, 256}})
+        for (const Shape& strides : {Shape{256, 1}, Shape{1, 100}}) {
+            Graph g;
+            Ref x = g.input(DType::f32, {100, 256}, strides), y = in(g, {100, 256}), d = in(g, shape);
+            Ref divisor = g.op("expand", {g.op("add", {d, d})}, {{100, 256}, {}});
+            g.outputs = {{g.op("add", {y, g.op("div", {x, divisor})})}};
+            check(g);
+        }
+}
 BOOST_AUTO_TEST_CASE(outputs_that_are_inputs_or_twice_the_same) {
     Graph g;
     Ref x = g.input(DType::f32, {6, 5}, {1, 6});
