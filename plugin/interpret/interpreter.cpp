@@ -68,6 +68,9 @@ struct Observer {
         made = maker->enter(frame, throwflag);
     }
     const Ins* before(Run& run, const Ins& ins, Stack& sp) { return *current ? (*current)->before(shadow(), run.frame, ins, sp) : &ins; }
+    bool moves(Run& run, const Ins& ins, Stack sp) {
+        return only_moves(ins.op) && *current && (*current)->moves(shadow(), run.frame, ins, sp);
+    }
     void after(Run& run, const Ins& ins, Stack sp) {
         if (*current) (*current)->after(shadow(), run.frame, ins, sp);
     }
@@ -186,8 +189,10 @@ template <bool Watched> PyObject* run_loop(Run& run, Stack sp, int unit, int thr
             return hand_over(run, observer, ins, sp);
         unit = ins->unit;
         set_unit(run.frame, unit);
+        [[maybe_unused]] bool moved = false;
+        if constexpr (Watched) moved = observer.moves(run, *ins, sp);
         if constexpr (Watched) {
-            const Ins* chosen = observer.before(run, *ins, sp);
+            const Ins* chosen = moved ? ins : observer.before(run, *ins, sp);
             if (chosen != ins) [[unlikely]] {
                 if (!chosen)
                     sp = fail(run, sp);
@@ -201,7 +206,7 @@ template <bool Watched> PyObject* run_loop(Run& run, Stack sp, int unit, int thr
         run.next = ins + 1;
         sp = execute(run, *ins, sp);
         if constexpr (Watched)
-            if (sp) observer.after(run, *ins, sp);
+            if (sp && !moved) observer.after(run, *ins, sp);
     }
 }
 

@@ -31,6 +31,8 @@ public:
         return answer.get() == Py_None || answer.get() == Py_False ? &ins : steer(frame, answer.get(), sp);
     }
 
+    bool moves(void*, Frame*, const Ins&, PyObject**) override { return false; }
+
     void after(void* shadow, Frame* frame, const Ins& ins, PyObject** sp) override {
         tell((PyObject*)shadow, instruction_event("after", frame, ins, sp));
     }

@@ -13,6 +13,8 @@ struct Watcher {
     // and `before` is called for it first) or `return_instruction()` (the frame returns the value on top of its stack). Null: a Python
     // error is set; it is raised at this instruction.
     virtual const Ins* before(void* shadow, Frame*, const Ins& ins, PyObject**& sp) = 0;
+    // Instead of `before` and `after` for an instruction of `only_moves`, which is most of what a program executes; false: not this time.
+    virtual bool moves(void* shadow, Frame*, const Ins& ins, PyObject** sp) = 0;
     virtual void after(void* shadow, Frame*, const Ins& ins, PyObject** sp) = 0;  // it completed; sp is the new top
     virtual void unwound(void* shadow, Frame*, int depth) = 0;                    // an exception handler was entered; depth: slots in use
     // The frame returns, yields (result: the value, borrowed), unwinds with an error or is handed over to CPython (result null).
@@ -21,6 +23,29 @@ struct Watcher {
     virtual void leave(void* shadow, Frame*, PyObject* result, int depth, Exit) = 0;
     virtual ~Watcher() = default;
 };
+// Instructions that move values between slots, or jump on a truth, as a rule without looking at an object.
+constexpr bool only_moves(Op op) {
+    switch (op) {
+    case Op::Nop:
+    case Op::Resume:
+    case Op::LoadFast:
+    case Op::StoreFast:
+    case Op::LoadConst:
+    case Op::PushNull:
+    case Op::PopTop:
+    case Op::Copy:
+    case Op::Swap:
+    case Op::JumpForward:
+    case Op::JumpBackward:
+    case Op::PopJumpIfFalse:
+    case Op::PopJumpIfTrue:
+    case Op::PopJumpIfNone:
+    case Op::PopJumpIfNotNone:
+    case Op::KwNames:
+    case Op::Precall: return true;
+    default: return false;
+    }
+}
 extern constinit thread_local Watcher* watcher;  // non-null: frames of this thread run watched
 const Ins* return_instruction();
 

@@ -306,8 +306,6 @@ struct Instructions {
 // long: one row per instruction
 void Instructions::run() {
     switch (in.op) {
-    case Op::LoadFast: sh.result = sh.s[in.arg]; break;
-    case Op::StoreFast: sh.s[in.arg] = s[-1]; break;
     case Op::LoadGlobal: sh.result = r.global(globals_of(f), builtins_of(f), name_at(f, in.arg >> 1)); break;
     case Op::LoadName: break;
     case Op::LoadClassderef:
@@ -430,7 +428,6 @@ void Instructions::run() {
     case Op::Precall:
         if (!sp[-(in.arg + 2)] && PyMethod_Check(sp[-(in.arg + 1)])) sh.self = s[-(in.arg + 1)];
         break;
-    case Op::KwNames: r.kwnames_ = PyTuple_GET_ITEM(code_of(f)->co_consts, in.arg); break;
     case Op::Call: call(); break;
     case Op::CallFunctionEx: call_ex(); break;
     case Op::ImportName: import_name(); break;
@@ -449,7 +446,7 @@ void Recorder::before(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
     sh.keep_mark = keep_.size();
     sh.event_mark = events.size();
     sh.entered_mark = entered_;
-    Instructions{*this, sh, f, in, sp, sh.s.data() + (sp - slots_of(f))}.run();
+    if (!moves(sh, f, in, sp)) Instructions{*this, sh, f, in, sp, sh.s.data() + (sp - slots_of(f))}.run();
     sh.own_events = events.size() - sh.event_mark;
 }
 
@@ -471,7 +468,6 @@ void Recorder::after(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
         return known_source(result, top);
     };
     switch (in.op) {
-    case Op::LoadFast: s[-1] = sh.result; break;
     case Op::LoadGlobal:
         s[-1] = settle(sh.result);
         if (in.arg & 1) s[-2] = Internal;
@@ -490,8 +486,6 @@ void Recorder::after(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
                          sh.result > 0 && PyCell_GET(slots[in.arg]) && valued(PyCell_GET(slots[in.arg])) ? sh.result : int(Internal));
         sh.s[in.arg] = Internal;
         break;
-    case Op::LoadConst:
-    case Op::PushNull:
     case Op::LoadClosure:
     case Op::LoadAssertionError:
     case Op::LoadBuildClass: s[-1] = Internal; break;
@@ -529,8 +523,6 @@ void Recorder::after(Shadow& sh, Frame* f, const Ins& in, PyObject** sp) {
     case Op::Send:
         if (top) s[-1] = settle(kOpen);
         break;
-    case Op::Copy: s[-1] = s[-1 - in.arg]; break;
-    case Op::Swap: std::swap(s[-1], s[-in.arg]); break;
     case Op::UnpackSequence:
         for (int i = 1; i <= in.arg; ++i) s[-i] = lookup(sp[-i], true);
         break;

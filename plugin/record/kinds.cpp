@@ -13,8 +13,9 @@ bool numpy_scalar(PyObject* o) {
     return false;
 }
 bool plain_c_value(PyObject* o) {
+    if (Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE) return false;
     const char* n = Py_TYPE(o)->tp_name;
-    if ((Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE) || n[0] != 't' || strncmp(n, "torch.", 6) != 0) return numpy_scalar(o);
+    if (n[0] != 't' || strncmp(n, "torch.", 6) != 0) return numpy_scalar(o);
     for (const char* k : {"dtype", "device", "layout", "memory_format", "Size", "finfo", "iinfo"})
         if (!strcmp(n + 6, k)) return true;
     return false;

@@ -87,6 +87,7 @@ public:
     Shadow* enter_root(Frame*, int depth);
     Shadow* enter(Frame*);
     void before(Shadow&, Frame*, const Ins&, PyObject** sp);
+    bool moves(Shadow&, Frame*, const Ins&, PyObject** sp);  // instead of both, before; false: they are needed
     void after(Shadow&, Frame*, const Ins&, PyObject** sp);
     void unwound(Shadow&, Frame*, int depth);
     void leave(Shadow*, Frame*, PyObject* result, int depth, bool suspends);

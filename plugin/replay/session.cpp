@@ -20,15 +20,15 @@ double now_ms() {
 }
 // torch's own Python that sets something up when it is first needed, in the middle of whatever is done: no part of a region.
 bool sets_up_torch(PyCodeObject* co) {
-    static constexpr struct {
-        const char *name, *file;
-    } kFunctions[] = {{"__getattr__", "torch/_ops.py"},
-                      {"_get_packet", "torch/_ops.py"},
-                      {"lazy_load_decompositions", "torch/_functorch/predispatch.py"},
-                      {"lazy_load_decompositions", "torch/_functorch/vmap.py"}};
-    if (PyUnicode_GET_LENGTH(co->co_name) < 11) return false;
-    for (const auto& f : kFunctions) {
-        if (PyUnicode_CompareWithASCIIString(co->co_name, f.name)) continue;
+    static const struct {
+        PyObject* name;  // interned, as the names of code objects are
+        const char* file;
+    } functions[] = {{PyUnicode_InternFromString("__getattr__"), "torch/_ops.py"},
+                     {PyUnicode_InternFromString("_get_packet"), "torch/_ops.py"},
+                     {PyUnicode_InternFromString("lazy_load_decompositions"), "torch/_functorch/predispatch.py"},
+                     {PyUnicode_InternFromString("lazy_load_decompositions"), "torch/_functorch/vmap.py"}};
+    for (const auto& f : functions) {
+        if (co->co_name != f.name) continue;
         const char* file = PyUnicode_AsUTF8(co->co_filename);
         if (file && std::string_view(file).ends_with(f.file)) return true;
     }
@@ -126,6 +126,10 @@ const Ins* Session::before(void* p, Frame* f, const Ins& ins, PyObject**& sp) {
     return &ins;
 }
 
+bool Session::moves(void* p, Frame* f, const Ins& ins, PyObject** sp) {
+    Activation& a = *static_cast<Activation*>(p);
+    return records(a) && !a.is_root && !recorder_->broken() && recorder_->moves(*a.shadow, f, ins, sp);
+}
 void Session::after(void* p, Frame* f, const Ins& ins, PyObject** sp) {
     Activation& a = *static_cast<Activation*>(p);
     if (recorder_ && recorder_->broken() && !program_.options.fullgraph) give_up();

@@ -22,6 +22,7 @@ public:
     ~Session() override;
     void* enter(Frame*, int throwflag) override;
     const Ins* before(void* shadow, Frame*, const Ins&, PyObject**& sp) override;
+    bool moves(void* shadow, Frame*, const Ins&, PyObject** sp) override;
     void after(void* shadow, Frame*, const Ins&, PyObject** sp) override;
     void unwound(void* shadow, Frame*, int depth) override;
     void leave(void* shadow, Frame*, PyObject* result, int depth, Exit) override;

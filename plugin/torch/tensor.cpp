@@ -122,7 +122,8 @@ bool requires_grad_of(PyObject* tensor) {
 bool is_tensor(PyObject* object) {
     PyTypeObject* type = Py_TYPE(object);
     if (type == torch.tensor || type == torch.parameter) return true;
-    return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && torch.tensor && PyType_IsSubtype(type, torch.tensor);
+    if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || Py_IS_TYPE(type, &PyType_Type)) return false;  // tensor classes have a metaclass
+    return torch.tensor && PyType_IsSubtype(type, torch.tensor);
 }
 PyTypeObject* tensor_type() { return torch.tensor; }
 bool is_wrapped(PyObject* tensor) { return view_of(tensor).key_set & torch.wrapped; }
