@@ -1,5 +1,6 @@
 // The operator log: an object on torch's dispatch-mode stack sees every operator, calls it and notes it. Rows hold numbers and weak
 // references, never tensors. Storage numbers say which rows share memory: decided when an operator returns, while its arguments are alive.
+#include "plugin/clock.h"
 #include "plugin/interpret/members.h"
 #include "plugin/record/kinds.h"
 #include "plugin/record/recorder.h"
@@ -345,7 +346,9 @@ PyObject* mode_dispatch(PyObject* self, PyObject* const* a, Py_ssize_t n) {
     if (r && r->strict && r->broken()) return raise_break(r->found);
     if (r && r->keeps_entry && (schema->mutates || draws(*schema, args, kwargs)) && !r->broken())
         r->entry.keep(*schema, args, kwargs, [r](void* storage) { return r->made_inside(storage); });
+    const double start = r ? now_ms() : 0;
     PyObject* result = PyObject_Call(schema->callable.get(), args, kwargs);
+    if (r) r->operators_ms += now_ms() - start;
     if (r && result && !scalar) r->note_op(overload, args, kwargs, result);
     return result;
 }

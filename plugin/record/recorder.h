@@ -129,6 +129,7 @@ public:
     std::vector<std::pair<PyCodeObject*, int>> chain;  // of the break: code and unit of every frame from the root inwards
     Frame* now = nullptr;                              // the frame whose instruction runs
     double record_ms = 0;
+    double operators_ms = 0;  // of it, in torch's operators
 
     // dispatch.cpp
     bool made_inside(const void* storage);

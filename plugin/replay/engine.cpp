@@ -48,7 +48,7 @@ PyObject* call_region(CompiledFunction* f, PyObject* const* slots, bool* handled
     std::shared_ptr<Entry> e = program.find(p, slots);  // slot -1 is the function
     if (!e || !e->plan->exit.returns) return nullptr;
     PyObject* result = nullptr;
-    int status = e->plan->run_returning(e->guards.values(), &result);
+    int status = run_entry(*e, [&] { return e->plan->run_returning(e->guards.values(), &result); });
     e->guards.release();
     if (status > 0) return nullptr;
     *handled = true;

@@ -3,6 +3,7 @@
 #include "plugin/replay/retired.h"
 #include "plugin/replay/tell.h"
 #include <algorithm>
+#include <cmath>
 
 namespace framejit {
 
@@ -223,9 +224,11 @@ PyObject* text_list(const std::vector<std::string>& lines) {
     }
     return list;
 }
+PyRef or_none(bool known, PyObject* (*make)(double), double value) { return known ? PyRef::steal(make(value)) : PyRef::share(Py_None); }
 PyObject* region_row(const Point& p, int id) {
     int ops = 0, fused = 0, kernels = 0, externs = 0, from = 1 << 30, to = 0;
     double record = 0, compile = 0;
+    const Entry* busiest = p.entries[0].get();
     std::string unchecked;
     for (const auto& e : p.entries) {
         const TensorProgram* t = e->plan->tensors();
@@ -237,15 +240,22 @@ PyObject* region_row(const Point& p, int id) {
         }
         record += e->record_ms;
         compile += e->compile_ms;
+        if (e->hits > busiest->hits) busiest = e.get();
         if (!e->unchecked.empty()) unchecked = e->unchecked;
         from = std::min(from, e->line_from);
         to = std::max(to, e->line_to);
     }
     PyRef name = PyRef::share(p.code->co_qualname);
-    return Py_BuildValue("{s:i,s:O,s:O,s:i,s:i,s:i,s:i,s:i,s:i,s:n,s:d,s:d,s:O,s:O,s:O,s:O,s:s}", "id", id, "function", name.get(), "file",
+    const bool ran = busiest->compiled_ms > 0;
+    PyRef compiled = or_none(ran, PyFloat_FromDouble, busiest->compiled_ms);
+    // After how many calls the first one's extra time has come back.
+    const double gain = busiest->eager_ms - busiest->compiled_ms, spent = record + compile - busiest->eager_ms;
+    PyRef calls = or_none(ran && gain > 0, PyLong_FromDouble, std::ceil(std::max(spent, 0.) / gain));
+    if (!compiled || !calls) return nullptr;
+    return Py_BuildValue("{s:i,s:O,s:O,s:i,s:i,s:i,s:i,s:i,s:i,s:n,s:d,s:d,s:d,s:O,s:O,s:O,s:s}", "id", id, "function", name.get(), "file",
                          p.code->co_filename, "line_from", from, "line_to", to, "ops", ops, "fused_ops", fused, "kernels", kernels,
                          "externs", externs, "entries", Py_ssize_t(p.entries.size()), "record_ms", record, "compile_ms", compile,
-                         "eager_ms", Py_None, "compiled_ms", Py_None, "break_even_calls", Py_None, "checked",
+                         "eager_ms", busiest->eager_ms, "compiled_ms", compiled.get(), "break_even_calls", calls.get(), "checked",
                          unchecked.empty() ? Py_True : Py_False, "unchecked", unchecked.c_str());
 }
 }  // namespace

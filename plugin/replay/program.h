@@ -1,6 +1,7 @@
 // What is known about one compiled function: the points of its frames where a region may start, the entries there, and the counts for the
 // report. Points are keyed by (code, unit): the function's own entry, and in functions that had a break inside the instruction after it.
 #pragma once
+#include "plugin/clock.h"
 #include "plugin/replay/callable.h"
 #include "plugin/replay/plan.h"
 #include <map>
@@ -17,9 +18,22 @@ struct Entry {  // guards + plan for one variant of a region
     std::unique_ptr<RegionPlan> plan;
     long hits = 0;
     double record_ms = 0, compile_ms = 0;
+    double eager_ms = 0;                              // what torch's operators took while it was recorded
+    double compiled_ms = 0;                           // the fastest of the first runs; 0: none yet
     std::string unchecked = "the self-check is off";  // why; empty: compared with eager
     int line_from = 0, line_to = 0;
 };
+constexpr long kTimedRuns = 16;
+// Runs the plan; the first runs are timed for the report.
+template <class Run> int run_entry(Entry& e, Run run) {
+    if (e.hits >= kTimedRuns) [[likely]]
+        return run();
+    const double start = now_ms();
+    const int status = run();
+    const double took = now_ms() - start;
+    if (status == 0 && (!e.compiled_ms || took < e.compiled_ms)) e.compiled_ms = took;
+    return status;
+}
 struct Miss {  // a guard that sent a call to another variant
     Failure failure;
     long count = 0;

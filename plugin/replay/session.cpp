@@ -2,7 +2,6 @@
 #include "plugin/replay/tell.h"
 #include "plugin/torch/internals.h"
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <unordered_map>
 
@@ -14,10 +13,6 @@ extern PyObject* disabled_marker;
 namespace {
 std::atomic<int> sessions{0};  // the hook is installed while there are any
 
-double now_ms() {
-    using namespace std::chrono;
-    return duration<double, std::milli>(steady_clock::now().time_since_epoch()).count();
-}
 // torch's own Python that sets something up when it is first needed, in the middle of whatever is done: no part of a region.
 bool sets_up_torch(PyCodeObject* co) {
     static const struct {
@@ -203,7 +198,7 @@ const Ins* Session::point(Activation& a, Frame* f, const Ins& ins, PyObject**& s
 // Puts the frame into the exit state of the region.
 const Ins* Session::replay(Activation& a, Frame* f, Entry& e, PyObject**& sp, int& status) {
     std::vector<PyObject*> made;
-    status = e.plan->run(e.guards.values(), made);
+    status = run_entry(e, [&] { return e.plan->run(e.guards.values(), made); });
     e.guards.release();
     if (status != 0) return nullptr;
     ++e.hits;
@@ -405,6 +400,7 @@ void Session::store(Recorder& r, ExitState exit, int line) {
     e->guards = GuardSet(r.sources, std::move(r.guards), std::move(r.specs), plan->sources(), PyRef::share(local_names(r.root_code)));
     e->plan = std::move(plan);
     e->record_ms = r.record_ms;
+    e->eager_ms = r.operators_ms;
     e->compile_ms = now_ms() - start_ms;
     e->line_from = std::max(line_at(r.root_code, r.entry_unit), r.root_code->co_firstlineno);
     e->line_to = line;

@@ -138,3 +138,28 @@ def test_html_is_whole_and_escaped(tmp_path):
     for piece in ("<lambda>", "keep it a <tensor>", "22 of 24 operators", "self.scale: expected int 2, got 3", "model.py:9 in g", "3.0x"):
         assert piece in content
     assert "http" not in page      # nothing is loaded from elsewhere
+
+
+def test_what_is_measured():
+    """The times of the operators as recorded, and of the fastest compiled run; when recording and compiling have paid."""
+    torch = pytest.importorskip("torch")
+    import framejit
+
+    @framejit.compile(wait=True)
+    def f(x):
+        return (x.sin() + x.cos()).tanh().sum()
+
+    with torch.no_grad():
+        x = torch.rand(100_000)
+        f(x)
+        [region] = framejit.report(f).graphs
+        assert region["eager_ms"] > 0 and region["compiled_ms"] is None and region["break_even_calls"] is None
+        for _ in range(5):
+            f(x)
+    [region] = framejit.report(f).graphs
+    assert 0 < region["compiled_ms"] < 1000 and region["eager_ms"] < region["record_ms"]
+    gain = region["eager_ms"] - region["compiled_ms"]
+    assert (region["break_even_calls"] is None) == (gain <= 0)
+    if gain > 0:
+        assert (region["break_even_calls"] - 1) * gain <= region["record_ms"] + region["compile_ms"] - region["eager_ms"] <= (
+            region["break_even_calls"] * gain + 1e-6)
