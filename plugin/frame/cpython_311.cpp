@@ -153,6 +153,10 @@ int stack_size(const PyCodeObject* code) { return code->co_stacksize; }
 PyObject* local_names(const PyCodeObject* code) { return code->co_localsplusnames; }
 Frame* caller_of(const Frame* frame) { return frame->previous; }
 bool is_generator(const Frame* frame) { return frame->owner == kOwnedByGenerator; }
+PyObject* generator_of(Frame* frame) {
+    return reinterpret_cast<PyObject*>(reinterpret_cast<char*>(frame) - offsetof(PyGenObject, gi_iframe));
+}
+bool has_handlers(const PyCodeObject* co) { return PyBytes_GET_SIZE(co->co_exceptiontable) > 0; }
 bool has_started(const Frame* frame) { return unit_of(frame) >= 0; }
 int unit_of(const Frame* frame) { return (int)(frame->prev_instr - _PyCode_CODE(frame->f_code)); }
 

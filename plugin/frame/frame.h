@@ -22,11 +22,13 @@ int free_vars_count(const PyCodeObject*);  // the last ones of the locals
 int stack_size(const PyCodeObject*);
 PyObject* local_names(const PyCodeObject*);  // borrowed tuple, one name per slot before the stack
 Frame* caller_of(const Frame*);
-Frame* current_frame();           // of the calling thread, may be null
-bool is_generator(const Frame*);  // owned by a generator, coroutine or async generator
-bool has_started(const Frame*);   // false: at its very first instruction
-int unit_of(const Frame*);        // code unit of the current instruction, -1 before the first
-int line_of(const Frame*);        // source line of the current instruction
+Frame* current_frame();                  // of the calling thread, may be null
+bool is_generator(const Frame*);         // owned by a generator, coroutine or async generator
+PyObject* generator_of(Frame*);          // that object, borrowed; only if is_generator
+bool has_handlers(const PyCodeObject*);  // try, with
+bool has_started(const Frame*);          // false: at its very first instruction
+int unit_of(const Frame*);               // code unit of the current instruction, -1 before the first
+int line_of(const Frame*);               // source line of the current instruction
 int line_at(PyCodeObject*, int unit);
 std::string where(const Frame*);        // file:line in qualname
 uint64_t dict_version(PyObject* dict);  // changes whenever the dict changes; never 0

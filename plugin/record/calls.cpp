@@ -28,9 +28,7 @@ struct CallPolicy {
         r.use_type(v, shadows[0]);
         if (r.mutated_.count(shadows[0])) return Internal;
         int len = r.sources.child(SourceKind::Len, shadows[0]);
-        int64_t extra = 0;
-        if (auto g = r.grown_.find(shadows[0]); g != r.grown_.end()) extra = Py_SIZE(v) - g->second;
-        if (auto a = r.added_.find(shadows[0]); a != r.added_.end()) extra = int64_t(a->second.size());
+        const int64_t extra = PyObject_Length(v) - r.entry_length(v, shadows[0]);
         if (!extra) return len;
         PyRef n = PyRef::steal(PyLong_FromLongLong(extra));
         return r.sources.combine(SourceKind::Binary, len, r.sources.constant(n.get()), 0);

@@ -90,12 +90,13 @@ void Recorder::set_attribute(PyObject* o, int shadow, PyObject* name, PyObject* 
     event(EventKind::SetAttr, o, shadow, name, Internal, value, value_shadow);
     int where = slot ? shadow : sources.child(SourceKind::Dict, shadow);
     if (!slot)
-        if (PyObject* d = dict_of(o)) added(d, where, name);
+        if (PyObject* d = dict_of(o)) adding(d, where, name);
     wrote(where, name, value && valued(value) ? value_shadow : int(Internal));
 }
 void Recorder::delete_attribute(PyObject* o, int shadow, PyObject* name) {
     if (shadow <= 0 || in_python(o, "__delattr__")) return;  // a __delattr__ in Python is a frame of the recording
     event(EventKind::DelAttr, o, shadow, name, Internal, nullptr, Internal);
+    shrunk_.insert(sources.child(SourceKind::Dict, shadow));
 }
 void Recorder::set_item(PyObject* o, int shadow, PyObject* key, PyObject* value, int value_shadow) {
     stored(shadow, value, value_shadow);
@@ -112,7 +113,7 @@ void Recorder::set_item(PyObject* o, int shadow, PyObject* key, PyObject* value,
     }
     if (!PyDict_Check(o) && !PyList_Check(o)) return note_break(break_opaque_object, o);
     if (PyDict_Check(o))
-        added(o, shadow, key);
+        adding(o, shadow, key);
     else if (PyLong_CheckExact(key)) {
         length(o, shadow);
         Py_ssize_t i = PyLong_AsSsize_t(key);

@@ -3,6 +3,7 @@
 #include "plugin/record/kinds.h"
 #include "plugin/record/recorder.h"
 #include "plugin/torch/internals.h"
+#include <algorithm>
 
 namespace framejit {
 
@@ -114,12 +115,14 @@ Recorder::Shadow* Recorder::enter(Frame* f) {
     sh->result = kOpen;
     active_.push_back(sh);
     sh->s.assign(locals_count(co) + stack_size(co) + 2, Internal);
-    if (is_generator(f))
+    if (is_generator(f)) {
         if (auto it = suspended_.find(f); it != suspended_.end()) {
             sh->s = it->second;
             now = f;
             return sh;
         }
+        let_go(generator_of(f));
+    }
     int args = co->co_argcount + co->co_kwonlyargcount;
     int all = args + !!(co->co_flags & CO_VARARGS) + !!(co->co_flags & CO_VARKEYWORDS);
     if (int* known = identity_.find(function_of(f)))
@@ -222,10 +225,24 @@ void Recorder::release(size_t mark) {
     active_recorder = self;
 }
 
+// A generator that has started ends when its last user lets go of it: from now on the recorder only knows its address, until it has ended.
+void Recorder::let_go(PyObject* generator) {
+    auto kept = std::find(keep_.rbegin(), keep_.rend(), generator);
+    if (kept == keep_.rend()) return;
+    keep_.erase(std::next(kept).base());
+    Py_DECREF(generator);
+}
+void Recorder::ended(PyObject* generator) {
+    if (int* known = identity_.find(generator); known && *known == Internal) *known = FlatMap::kDead;
+}
+bool Recorder::leaves_generators() const {
+    return std::any_of(suspended_.begin(), suspended_.end(), [](const auto& s) { return has_handlers(code_of(s.first)); });
+}
+
 void Recorder::leave(Shadow* sh, Frame* f, PyObject* result, int depth, bool yields) {
     if (!result) raised(*sh);
     consumed(*sh);
-    if (!yields) suspended_.erase(f);
+    if (!yields && suspended_.erase(f)) ended(generator_of(f));
     if (yields)
         suspended_[f] = sh->s;
     else if (!result && suspends(code_of(f)) && !is_generator(f))

@@ -337,7 +337,7 @@ void Instructions::run() {
         break;
     case Op::StoreGlobal: {
         int g = r.sources.constant(globals_of(f));
-        r.added(globals_of(f), g, name_at(f, in.arg));
+        r.adding(globals_of(f), g, name_at(f, in.arg));
         r.event(EventKind::SetItem, globals_of(f), g, name_at(f, in.arg), Internal, sp[-1], s[-1]);
         r.wrote(g, name_at(f, in.arg), s[-1]);
         break;

@@ -36,6 +36,17 @@ bool code_like(PyObject* o) {
            pattern(o);
 }
 
+bool has_finalizer(PyObject* o) {
+    if (PyGen_CheckExact(o)) {
+        auto* generator = reinterpret_cast<PyGenObject*>(o);
+        return has_handlers(generator->gi_code);
+    }
+    PyTypeObject* t = Py_TYPE(o);
+    if (!(t->tp_flags & Py_TPFLAGS_HEAPTYPE) || !t->tp_finalize) return false;
+    static PyObject* const del = PyUnicode_InternFromString("__del__");
+    PyObject* found = _PyType_Lookup(t, del);
+    return found && !Py_IS_TYPE(found, &PyWrapperDescr_Type);
+}
 bool plain_key(PyObject* k) {
     return PyUnicode_CheckExact(k) || PyLong_CheckExact(k) || PyBool_Check(k) || PyFloat_CheckExact(k) || k == Py_None ||
            PyBytes_CheckExact(k) || PyType_Check(k) || PyFunction_Check(k);

@@ -36,7 +36,9 @@ void Recorder::hole(PyObject* value, PyObject* callee) {
         note_break(break_unknown_value, value);
 }
 void Recorder::make_internal(PyObject* o) {
-    if (o && !valued(o) && identity_.emplace(o, Internal).second) keep_.push_back(Py_NewRef(o));
+    if (!o || valued(o)) return;
+    if (has_finalizer(o) && !PyGen_CheckExact(o)) return note_break(break_finalizer, o);  // what is kept here would end too late
+    if (identity_.emplace(o, Internal).second) keep_.push_back(Py_NewRef(o));
 }
 
 // What only a new container holds is as new as the container.
@@ -101,8 +103,23 @@ bool Recorder::written(int source, PyObject* key) {
     if (shadow) written_shadow_ = *shadow;
     return shadow;
 }
-void Recorder::added(PyObject* d, int source, PyObject* key) {
-    if (PyDict_Check(d) && plain_key(key) && !PyDict_GetItemWithError(d, key)) added_[source].push_back(PyRef::share(key));
+void Recorder::adding(PyObject* d, int source, PyObject* key) {
+    if (!PyDict_Check(d)) return;
+    if (!plain_key(key)) return void(mutating(d, source, false));
+    if (!written(source, key)) set_keys_[source].emplace_back(PyRef::share(key), PyDict_GetItemWithError(d, key) != nullptr);
+}
+// How long the container was at entry, when only items were appended or set since. Which keys were new then matters to who asks.
+int64_t Recorder::entry_length(PyObject* v, int source) {
+    if (auto grown = grown_.find(source); grown != grown_.end()) return grown->second;
+    if (shrunk_.count(source)) note_break(break_opaque_object, v);
+    int64_t n = PyObject_Length(v);
+    if (n < 0) PyErr_Clear();
+    if (auto keys = set_keys_.find(source); keys != set_keys_.end() && !mutated_.count(source))
+        for (const auto& [key, there] : keys->second) {
+            guard(there ? GuardKind::Present : GuardKind::Missing, sources.child(SourceKind::Item, source, key.get()));
+            n -= !there;
+        }
+    return n;
 }
 
 int Recorder::known_source(int source, PyObject* v) {
@@ -147,29 +164,26 @@ void Recorder::guard_function(PyObject* fn, int shadow) {
 void Recorder::length(PyObject* v, int shadow) {
     if (shadow <= 0) return;
     guard(GuardKind::Type, shadow, (PyObject*)Py_TYPE(v));
-    auto grown = grown_.find(shadow);
-    Py_ssize_t n = grown != grown_.end() ? grown->second : PyObject_Length(v);
-    if (n < 0)
-        PyErr_Clear();
-    else
-        guard(GuardKind::Length, shadow, nullptr, n);
+    if (mutated_.count(shadow)) return;  // what it held is guarded
+    if (const int64_t n = entry_length(v, shadow); n >= 0) guard(GuardKind::Length, shadow, nullptr, n);
 }
 void Recorder::keys(PyObject* d, int shadow) {
     PyObject *k, *x;
     Py_ssize_t pos = 0;
     while (PyDict_Next(d, &pos, &k, &x))
         if (!plain_key(k)) return hole(k);
-    auto more = added_.find(shadow);
+    if (shrunk_.count(shadow)) return note_break(break_opaque_object, d);
+    auto set = set_keys_.find(shadow);
     auto is_new = [&](PyObject* key) {
-        if (more == added_.end()) return false;
-        for (auto& r : more->second)
-            if (PyObject_RichCompareBool(r.get(), key, Py_EQ) == 1) return true;
+        if (set == set_keys_.end()) return false;
+        for (auto& [name, there] : set->second)
+            if (!there && PyObject_RichCompareBool(name.get(), key, Py_EQ) == 1) return true;
         return false;
     };
-    PyRef names = PyRef::steal(PyList_New(0));
-    pos = 0;
-    while (PyDict_Next(d, &pos, &k, &x))
-        if (!is_new(k)) PyList_Append(names.get(), k);
+    PyTypeObject* kind = PyODict_Check(d) ? &PyODict_Type : &PyDict_Type;  // an OrderedDict keeps an order of its own
+    PyRef names = PyRef::steal(PyList_New(0)), it = PyRef::steal(kind->tp_iter(d));
+    while (PyRef key = PyRef::steal(it ? PyIter_Next(it.get()) : nullptr))
+        if (!is_new(key.get())) PyList_Append(names.get(), key.get());
     PyRef all = PyRef::steal(PyList_AsTuple(names.get()));
     guard(GuardKind::Keys, shadow, all.get());
 }
@@ -523,8 +537,10 @@ int Recorder::item(PyObject* o, int shadow, PyObject* key, int key_shadow) {
         }
         return sources.child(SourceKind::Item, shadow, nullptr, int(i));
     }
-    if (container(o)) contents(o, shadow);  // slices
-    if (opaque_value(o)) note_break(foreign(shadow) ? break_foreign : break_opaque_object, o);
+    if (container(o))
+        contents(o, shadow);  // slices
+    else
+        use(o, shadow);  // str, bytes, range: a part follows from the whole
     return kOpen;
 }
 
@@ -537,7 +553,24 @@ int Recorder::arithmetic(SourceKind kind, int op, PyObject* a, int sa, PyObject*
     if (b && sb > 0) use_type(b, sb);
     int left = sa > 0 ? sa : sources.constant(a);
     int right = !b ? 0 : sb > 0 ? sb : sources.constant(b);
-    return sources.combine(kind, left, right, op);
+    const int result = sources.combine(kind, left, right, op);
+    if (kind == SourceKind::Binary) guard_outcome(result, op % 13, a, b);
+    return result;
+}
+// Division by zero and its kind raise, or not, whether somebody uses the quotient or not.
+void Recorder::guard_outcome(int result, int op, PyObject* a, PyObject* b) {
+    PyRef value;
+    switch (op) {  // CPython's NB_ numbers
+    case 2: value = PyRef::steal(PyNumber_FloorDivide(a, b)); break;
+    case 3: value = PyRef::steal(PyNumber_Lshift(a, b)); break;
+    case 6: value = PyRef::steal(PyNumber_Remainder(a, b)); break;
+    case 8: value = PyRef::steal(PyNumber_Power(a, b, Py_None)); break;
+    case 9: value = PyRef::steal(PyNumber_Rshift(a, b)); break;
+    case 11: value = PyRef::steal(PyNumber_TrueDivide(a, b)); break;
+    default: return;
+    }
+    if (!value) PyErr_Clear();
+    guard(value ? GuardKind::Present : GuardKind::Missing, result);
 }
 
 bool Recorder::foreign(int source) const {

@@ -128,6 +128,7 @@ public:
     std::string failure;
     std::vector<std::pair<PyCodeObject*, int>> chain;  // of the break: code and unit of every frame from the root inwards
     Frame* now = nullptr;                              // the frame whose instruction runs
+    bool leaves_generators() const;                    // one that was started waits in a try or with
     double record_ms = 0;
     double operators_ms = 0;  // of it, in torch's operators
 
@@ -175,6 +176,7 @@ private:
     int global(PyObject* globals, PyObject* builtins, PyObject* name);
     bool in_python(PyObject* o, const char* method);  // the class of a builtin's subclass overrides it
     int item(PyObject* o, int shadow, PyObject* key, int key_shadow);
+    void guard_outcome(int result, int op, PyObject* a, PyObject* b);
     int arithmetic(SourceKind, int op, PyObject* a, int sa, PyObject* b, int sb);
     void make_internal(PyObject*);
     void enter_fresh(PyObject* container, int depth);
@@ -183,6 +185,8 @@ private:
     void guard_function(PyObject* fn, int shadow);
     bool mutating(PyObject* target, int shadow, bool append_only);  // before a sourced container changes
     void release(size_t mark);
+    void let_go(PyObject* generator);
+    void ended(PyObject* generator);
     void bind_pending(Shadow&, Frame*, int args, int all);
     void guard_special(PyObject* self, PyObject* function);
     void called_by_c(Shadow&, Frame*, int all);
@@ -212,8 +216,9 @@ private:
     void show_mode();
     uint64_t location(int source, PyObject* key);
     void wrote(int source, PyObject* key, int shadow);
-    bool written(int source, PyObject* key);  // and what was written into written_shadow_
-    void added(PyObject* dict, int source, PyObject* key);
+    bool written(int source, PyObject* key);                 // and what was written into written_shadow_
+    void adding(PyObject* dict, int source, PyObject* key);  // d[key] = ...: the dict may grow
+    int64_t entry_length(PyObject* container, int source);
     // recipe.cpp
     int build(PyObject* value);
     bool holds_source(PyObject* tuple);
@@ -250,10 +255,11 @@ private:
         PyRef token;
     };
     std::vector<ContextSet> context_sets_;
-    bool result_of_event_ = false;                       // the call in progress is the last event, and somebody may use its result
-    std::unordered_map<int, std::vector<PyRef>> added_;  // keys that a dict did not have at entry
-    std::unordered_map<int, int64_t> grown_;             // containers that were only appended to: their length at entry
-    std::unordered_map<int, std::vector<std::pair<PyRef, int>>> stored_;  // by container: values put in, not guarded yet
+    bool result_of_event_ = false;  // the call in progress is the last event, and somebody may use its result
+    std::unordered_map<int, std::vector<std::pair<PyRef, bool>>> set_keys_;  // by dict: keys that were set, and whether they were there
+    std::unordered_set<int> shrunk_;                                         // dicts that lost attributes
+    std::unordered_map<int, int64_t> grown_;                                 // containers that were only appended to: their length at entry
+    std::unordered_map<int, std::vector<std::pair<PyRef, int>>> stored_;     // by container: values put in, not guarded yet
     std::unordered_set<int> mutated_;  // containers that changed otherwise; their entry contents are guarded
     struct Pending {
         PyObject* function = nullptr;

@@ -14,7 +14,7 @@ void Recorder::base_setitem(PyObject* self, int shadow, PyObject** key_value, co
     if (!descr) return PyErr_Clear();
     use_type(self, shadow);
     use(key_value[0], shadows[0]);
-    added(self, shadow, key_value[0]);
+    adding(self, shadow, key_value[0]);
     stored(shadow, key_value[1], shadows[1]);
     PyObject* args[3] = {self, key_value[0], key_value[1]};
     int all[3] = {shadow, shadows[0], shadows[1]};

@@ -1,4 +1,5 @@
 #include "plugin/replay/session.h"
+#include "plugin/record/kinds.h"
 #include "plugin/replay/tell.h"
 #include "plugin/torch/internals.h"
 #include <atomic>
@@ -49,6 +50,8 @@ PyObject* hook(PyThreadState* ts, Frame* f, int throwflag) {
     if (!code || code->native) return eval_default(ts, f, throwflag);
     return interpret(ts, f, throwflag, code);
 }
+// The frame's names are its slots: the body of a class keeps them in a dict.
+bool keeps_slots(Frame* f) { return code_of(f)->co_flags & CO_OPTIMIZED; }
 bool generator_code(PyCodeObject* co) { return co->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR); }
 }  // namespace
 
@@ -92,7 +95,7 @@ void* Session::enter(Frame* f, int throwflag) {
     if (first && code_of(f) != program_.owner->code) watch_calls_ = false;  // something else stands before it (a descriptor): keep looking
     PyObject* marks = PyFunction_Check(function_of(f)) ? ((PyFunctionObject*)function_of(f))->func_dict : nullptr;
     bool disabled = marks && PyDict_GetItemWithError(marks, disabled_marker);
-    bool fresh = !disabled && !throwflag && !has_started(f) && !is_generator(f) && !generator_code(code_of(f));
+    bool fresh = !disabled && !throwflag && !has_started(f) && !is_generator(f) && !generator_code(code_of(f)) && keeps_slots(f);
     a->driven = fresh && (!first || code_of(f) == program_.owner->code);
     a->at_point = a->driven;
     watch_calls_ = false;
@@ -135,7 +138,7 @@ void Session::after(void* p, Frame* f, const Ins& ins, PyObject** sp) {
     }
     if (recorder_) return;
     watch_calls_ = false;
-    if (program_.is_site(code_of(f), ins.start) && (a.driven || a.shadow || a.recording) && !is_generator(f)) {
+    if (program_.is_site(code_of(f), ins.start) && (a.driven || a.shadow || a.recording) && !is_generator(f) && keeps_slots(f)) {
         a.driven = true;
         a.at_point = true;
     }
@@ -220,6 +223,8 @@ const Ins* Session::replay(Activation& a, Frame* f, Entry& e, PyObject**& sp, in
 }
 
 void Session::start(Activation& a, Frame* f, const Ins& ins, PyObject** sp) {
+    for (PyObject** slot = slots_of(f); slot < sp; ++slot)
+        if (*slot && Py_REFCNT(*slot) == 1 && has_finalizer(*slot)) return put_off("a local object has a finalizer (__del__)");
     auto recorder = std::make_unique<Recorder>(f);  // notes torch's state as it is without our mode
     if (!mode_pushed_) {
         if (init_dispatch() < 0 || push_mode() < 0) {
@@ -277,13 +282,14 @@ void Session::give_up() {
 }
 void Session::abandon(const std::string& why) {
     stop_recording();
-    if (recording_point_ && !why.empty()) {
-        Point& p = *recording_point_;
-        ++p.failures;
-        p.try_again = p.visits + (1L << std::min(p.failures, 20));
-        program_.stays_eager(p, why);
-    }
+    if (recording_point_ && !why.empty()) put_off(why);
     recorder_.reset();
+}
+void Session::put_off(const std::string& why) {
+    Point& p = *recording_point_;
+    ++p.failures;
+    p.try_again = p.visits + (1L << std::min(p.failures, 20));
+    program_.stays_eager(p, why);
 }
 
 // ---- the end of a region ----
@@ -311,13 +317,14 @@ ExitState Session::exit_state(Activation& a, Frame* f, const Ins& ins, PyObject*
     ExitState exit;
     exit.returns = result != nullptr;
     int depth = int(sp - slots_of(f));
+    if (exception_in_flight(PyThreadState_Get()) != exception_at_start_)
+        recorder_->fail(result ? "the region leaves an exception handler" : "the region ends inside an exception handler");
     if (result) {
         exit.slots.push_back(recorder_->recipe_of(result, a.shadow->s[depth]));
         return exit;
     }
     exit.unit = ins.start;
     for (int i = 0; i < depth; ++i) exit.slots.push_back(recorder_->recipe_of(slots_of(f)[i], a.shadow->s[i]));
-    if (exception_in_flight(PyThreadState_Get()) != exception_at_start_) recorder_->fail("the region ends inside an exception handler");
     return exit;
 }
 bool Session::finish(Activation& a, Frame* f, const Ins& ins, PyObject** sp, PyObject* result) {
@@ -340,6 +347,7 @@ bool Session::finish(Activation& a, Frame* f, const Ins& ins, PyObject** sp, PyO
         restore_modes();
     else if (!recorder_->state.matches())
         recorder_->fail("torch's state is changed by the region: " + recorder_->state.difference());
+    if (recorder_->leaves_generators()) recorder_->fail("a generator with try or with is left before its end");
     if (recorder_->autocast_nesting) recorder_->fail("it ends inside torch.autocast");
     ExitState exit = exit_state(a, f, ins, sp, result);
     r = std::move(recorder_);
@@ -372,10 +380,8 @@ void Session::store(Recorder& r, ExitState exit, int line) {
     double start_ms = now_ms();
     std::string error;
     auto fails = [&](const std::string& why) {
-        ++p.failures;
         p.eager_operators = long(r.ops.size());
-        p.try_again = p.visits + (1L << std::min(p.failures, 20));
-        program_.stays_eager(p, why);
+        put_off(why);
     };
     std::unique_ptr<RegionPlan> plan = RegionPlan::build(r, std::move(exit), error);
     if (!plan) {

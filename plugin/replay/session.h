@@ -47,6 +47,7 @@ private:
     void start(Activation&, Frame*, const Ins&, PyObject** sp);
     bool give_up_or_raise();
     void give_up();                                                                 // after a break
+    void put_off(const std::string& why);                                           // the next recording at this point
     void abandon(const std::string& why);                                           // the region raised, or cannot be replayed
     bool finish(Activation&, Frame*, const Ins&, PyObject** sp, PyObject* result);  // false: a Python error is set
     ExitState exit_state(Activation&, Frame*, const Ins&, PyObject** sp, PyObject* result);
