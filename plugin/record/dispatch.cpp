@@ -64,12 +64,12 @@ int Recorder::note_tensor(PyObject* t, bool result) {
     return i;
 }
 
-// All tensors of an operator's arguments or results.
-static bool all_strided(PyObject* o) {
-    if (is_tensor(o)) return is_strided_tensor(o);
+// Whether it holds for all tensors of an operator's arguments or results.
+static bool all_of(PyObject* o, bool (*holds)(PyObject*)) {
+    if (is_tensor(o)) return holds(o);
     if (PyTuple_Check(o) || PyList_Check(o))
         for (Py_ssize_t i = 0; i < Py_SIZE(o); ++i)
-            if (!all_strided(PySequence_Fast_ITEMS(o)[i])) return false;
+            if (!all_of(PySequence_Fast_ITEMS(o)[i], holds)) return false;
     return true;
 }
 // A copy of an operator's arguments with placeholders in place of tensors.
@@ -130,7 +130,8 @@ void Recorder::note_op(PyObject* overload, PyObject* args, PyObject* kwargs, PyO
         PyErr_Clear();
         return note_break(break_higher_order);
     }
-    if (!all_strided(args) || !all_strided(result)) return note_break(break_layout);
+    if (!all_of(args, is_strided_tensor) || !all_of(result, is_strided_tensor)) return note_break(break_layout);
+    if (!all_of(result, [](PyObject* t) { return !is_lazy(t); })) return note_break(break_layout);
     OpRow op;
     op.schema = schema;
     op.overload = PyRef::share(overload);

@@ -159,6 +159,7 @@ int init_torch() {
     if (!torch.module || check_version() < 0 || find_objects() < 0 || find_dtypes() < 0) return -1;
     torch.dense = key_bit("Dense");
     torch.nested = key_bit("NestedTensor");
+    torch.lazy = key_bit("Conjugate") | key_bit("Negative");
     torch.wrapped = key_bit("FuncTorchBatched") | key_bit("FuncTorchGradWrapper");
     find_allocator();
     if (init_tensors() < 0 || init_state() < 0) return -1;

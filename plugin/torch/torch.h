@@ -42,7 +42,7 @@ struct Torch {
     Builtin empty_strided;              // _empty_strided_cpu(sizes, strides, dtype)
     Builtin increment_version;
     Builtin set_grad_enabled;
-    uint64_t dense = 0, nested = 0, wrapped = 0;  // bits of a key set; wrapped: by functorch
+    uint64_t dense = 0, nested = 0, wrapped = 0, lazy = 0;  // bits of a key set; wrapped: by functorch; lazy: conjugate or negative
 };
 extern Torch torch;
 

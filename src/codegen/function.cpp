@@ -206,6 +206,8 @@ void Function::pass(const Work& w, Carry& acc, size_t first, Value* at, Value* m
         Value* p = b_.CreateGEP(one_.memory_scalar(d), kept_.at(keep), at);
         b_.CreateAlignedStore(vec_->shrink(vector(keep), d), p, llvm::Align(uint64_t(size_of(d))));
     }
+    if (k_.in_place)  // a buffer may be another's: all is read before any is written
+        for (int s : w.stores) get(k_.stores[s].expr);
     for (int s : w.stores) store(k_.stores[s]);
     for (int id : unread_checks_) {
         bool known = true;
