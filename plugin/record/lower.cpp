@@ -190,7 +190,9 @@ private:
         Attrs shape;
         shape.i = {numel(s.sizes)};
         flat = out_.graph.op("view", {flat}, shape);
-        if (spec.offset < s.offset) return nullptr;
+        int64_t last = spec.offset - s.offset;  // of the elements that belong to the owner; others are no part of the graph
+        for (size_t d = 0; d < spec.sizes.size(); ++d) last += std::max<int64_t>(spec.sizes[d] - 1, 0) * spec.strides[d];
+        if (spec.offset < s.offset || last >= numel(s.sizes)) return nullptr;
         Attrs at;
         at.i.push_back(spec.offset - s.offset);
         at.i.insert(at.i.end(), spec.sizes.begin(), spec.sizes.end());

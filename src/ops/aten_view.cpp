@@ -91,21 +91,6 @@ Results unfold(Call& c) {
     require(!x->shape.empty());
     return {c("unfold", {x}, {{c.dim(1, x), c.integer(2), c.integer(3)}, {}})};
 }
-// Strides say something about memory, which a value does not have; only of a contiguous input they are known.
-Results as_strided(Call& c) {
-    Ref x = c.tensor(0);
-    require(x->op == &op_input && Shape(x->at.i.begin() + 1, x->at.i.end()) == contiguous_strides(x->shape));
-    const Shape sizes = c.integers(1), strides = c.integers(2);
-    const int64_t offset = c.given(3) ? c.integer(3) : 0;
-    int64_t last = offset;
-    for (size_t d = 0; d < sizes.size(); d++) last += (sizes[d] - 1) * strides[d];
-    require(numel(sizes) > 0 && last < numel(x->shape));
-    Attrs at{{offset}, {}};
-    at.i.insert(at.i.end(), sizes.begin(), sizes.end());
-    at.i.insert(at.i.end(), strides.begin(), strides.end());
-    return {c("as_strided", {c.view(x, {numel(x->shape)})}, at)};
-}
-
 // A value with a part replaced: what a write through a view leaves in its base.
 Results slice_scatter(Call& c) {
     Ref x = c.tensor(0);
@@ -135,7 +120,7 @@ constexpr Row kRules[] = {
     {"aten::slice.Tensor", rule<slice>, true},      {"aten::split.Tensor", rule<split>, true},
     {"aten::split_with_sizes", rule<split>, true},  {"aten::unbind.int", rule<unbind>, true},
     {"aten::diagonal", rule<diagonal>, true},       {"aten::unfold", rule<unfold>, true},
-    {"aten::as_strided", rule<as_strided>, true},   {"aten::clone", rule<identity>},
+    {"aten::clone", rule<identity>},
     {"aten::_unsafe_view", rule<reshaped>},         {"aten::unsafe_split.Tensor", rule<split>},
     {"aten::split_with_sizes_copy", rule<split>},   {"aten::slice_scatter", rule<slice_scatter>},
     {"aten::select_scatter", rule<select_scatter>},
