@@ -56,6 +56,7 @@ struct ExternCall {
     std::vector<Window> results;  // recorded layout of each result; sizes/strides only
     std::vector<DType> dtypes;    // of the results
     bool mutates = false;         // writes the memory of in[0] through args[0]; result 0 is then in[0]'s new value
+    bool raises = false;          // whether it raises depends on data: inputs are overwritten only after it
     bool operator==(const ExternCall&) const = default;
 };
 // Values that must be in memory when the graph has run, each in a buffer of its own even if two are the same node.

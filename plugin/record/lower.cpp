@@ -439,6 +439,7 @@ private:
         ExternCall call;
         call.id = int(out_.externs.size());
         call.name = op.schema->name;
+        call.raises = !never_raises(call.name);
         std::vector<Ref> in;
         std::vector<int> order;
         if (target >= 0) {

@@ -2,6 +2,7 @@
 // A few operators write to arguments that their schema calls pure; they have rows in kHiddenWrites.
 #include "plugin/torch/operators.h"
 #include "plugin/torch/torch.h"
+#include <algorithm>
 #include <set>
 #include <string_view>
 #include <unordered_map>
@@ -193,10 +194,24 @@ PyTypeObject* overload_type() {
 }  // namespace
 
 bool raises_by_value(std::string_view op) {
-    for (const char* start :
-         {"index", "embedding", "gather", "take", "scatter", "nll_loss", "quantile", "nanquantile", "one_hot", "bincount"})
+    for (const char* start : {"index", "embedding", "gather", "take", "scatter", "nll_loss", "quantile", "nanquantile", "one_hot",
+                              "bincount", "floor_divide", "remainder", "fmod", "div.Tensor_mode", "div.Scalar_mode"})
         if (op.starts_with("aten::" + std::string(start))) return true;
     return false;
+}
+bool never_raises(std::string_view op) {
+    static constexpr std::string_view kTotal[] = {
+        "mm",           "bmm",       "addmm",      "baddbmm",     "addmv",    "mv",      "dot",          "linear",    "convolution",
+        "_convolution", "mkldnn",    "_scaled",    "_flash",      "native_",  "max_",    "avg_",         "adaptive_", "_softmax",
+        "_log_softmax", "upsample_", "clone",      "copy",        "_to_copy", "empty",   "new_",         "cat",       "stack",
+        "sort",         "topk",      "cum",        "rand",        "uniform",  "dropout", "lift",         "constant_", "reflection_",
+        "replication_", "pixel_",    "batch_norm", "_batch_norm", "cudnn",    "silu",    "gelu",         "exp",       "log",
+        "add",          "sub",       "mul",        "sum",         "mean",     "var",     "std",          "arange",    "full",
+        "zeros",        "ones",      "fill",       "zero_",       "where",    "_fft",    "grid_sampler", "im2col",    "col2im",
+        "lstm",         "gru",       "roll",       "flip",        "tri"};
+    const bool aten = op.starts_with("aten::");
+    return aten &&
+           std::any_of(std::begin(kTotal), std::end(kTotal), [&](std::string_view start) { return op.substr(6).starts_with(start); });
 }
 
 bool draws(const OpSchema& op, PyObject* args, PyObject* kwargs) {

@@ -30,6 +30,7 @@ std::string window(const Window& w) { return "[" + list(w.sizes) + "]/[" + list(
 std::string call_line(const ExternCall& c, size_t index) {
     std::string s = "call " + std::to_string(index) + " " + c.name + " id=" + std::to_string(c.id);
     if (c.mutates) s += " mutates";
+    if (c.raises) s += " raises";
     for (const Window& w : c.args) s += " arg=" + window(w);
     for (size_t i = 0; i < c.results.size(); i++) s += " result=" + std::string(name_of(c.dtypes[i])) + window(c.results[i]);
     return s + "\n";
@@ -144,6 +145,8 @@ private:
             Word w = words_[i];
             if (w == "mutates")
                 c.mutates = true;
+            else if (w == "raises")
+                c.raises = true;
             else if (w.starts_with("id="))
                 c.id = value<int>(w.substr(3));
             else if (w.starts_with("arg="))

@@ -16,6 +16,7 @@ public:
     Program run() {
         for (const Group& g : plan_.groups)
             for (const Expr& e : g.lowered.kernel.exprs) may_fail_ |= e.kind == Expr::Checked;
+        for (const ExternCall& call : graph_.externs) may_fail_ |= call.raises;
         make_memory_buffers();
         make_output_buffers();
         make_call_buffers();
@@ -238,7 +239,7 @@ private:
     Times times_;
     Plan plan_;
     Program program_;
-    bool may_fail_ = false;  // an index check: then inputs are overwritten only after everything that may fail
+    bool may_fail_ = false;  // an index check, or a call that raises: then inputs are overwritten only after everything that may fail
     std::unordered_map<Ref, int> memory_, own_;
     std::unordered_map<int, Ref> input_;
     std::unordered_map<Ref, std::vector<int>> outputs_of_, extra_, in_place_;
