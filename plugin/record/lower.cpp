@@ -393,6 +393,7 @@ private:
         if (!out_.failure.empty()) return;
         if (std::find(aliases_.begin(), aliases_.end(), target) != aliases_.end())
             return fail("two inputs share memory that the region writes to");
+        if (may_overlap(row(target).spec.sizes, row(target).spec.strides)) return fail("a write through a view that overlaps itself");
         StorageState& s = storage_of(target);
         bool self = op.results.size() == 1 && (op.results[0] == target || op.results[0] < 0);
         if (covers(row(target).spec, s) && self && !op.random && computable(row(target).spec.dtype)) {
@@ -422,19 +423,6 @@ private:
     }
 
     // ---- externs ----
-    static ExternUse use_of(const OpRow& op) {
-        ExternUse use{.random = op.random};
-        PyObject* generator = op.kwargs ? PyDict_GetItemString(op.kwargs.get(), "generator") : nullptr;
-        use.own_generator = generator && generator != Py_None;
-        if (!op.code) return use;
-        const char* file = PyUnicode_AsUTF8(op.code->co_filename);
-        const char* function = PyUnicode_AsUTF8(op.code->co_name);
-        PyErr_Clear();
-        use.file = file ? file : "?";
-        use.function = function ? function : "?";
-        use.line = line_at(op.code, op.unit);
-        return use;
-    }
     void lower_extern(const OpRow& op, int target) {
         ExternCall call;
         call.id = int(out_.externs.size());

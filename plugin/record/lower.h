@@ -23,6 +23,7 @@ struct ExternUse {
     bool random = false;
     bool own_generator = false;  // not torch's default one
 };
+ExternUse use_of(const OpRow&);
 struct CapturedGraph {
     Graph graph;
     std::vector<int> inputs;      // tensor rows; negative: ~source of a Python number (0-dim float64 or int64)

@@ -25,6 +25,21 @@ inline std::vector<int> memory_order(const Shape& sizes, const Shape& strides, b
     }
     return order;
 }
+// Whether two elements may be the same memory: dimensions that do not lie clear of the faster ones.
+inline bool may_overlap(const Shape& sizes, const Shape& strides) {
+    std::vector<std::pair<int64_t, int64_t>> dims;  // stride, extent
+    for (size_t d = 0; d < sizes.size(); ++d) {
+        if (sizes[d] == 0) return false;
+        if (sizes[d] > 1) dims.emplace_back(strides[d], sizes[d]);
+    }
+    std::sort(dims.begin(), dims.end());
+    int64_t reach = 0;  // of all faster ones
+    for (auto [stride, extent] : dims) {
+        if (stride <= reach) return true;
+        reach += stride * (extent - 1);
+    }
+    return false;
+}
 inline bool identity(const std::vector<int>& order) {
     for (size_t i = 0; i < order.size(); ++i)
         if (order[i] != int(i)) return false;

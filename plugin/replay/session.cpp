@@ -225,6 +225,8 @@ const Ins* Session::replay(Activation& a, Frame* f, Entry& e, PyObject**& sp, in
 void Session::start(Activation& a, Frame* f, const Ins& ins, PyObject** sp) {
     for (PyObject** slot = slots_of(f); slot < sp; ++slot)
         if (*slot && Py_REFCNT(*slot) == 1 && has_finalizer(*slot)) return put_off("a local object has a finalizer (__del__)");
+    // The mode would be pushed inside the level, and a break in one of its operators would pop it while they save and restore modes.
+    if (inside_transform()) return put_off("a transform of torch.func has been entered before");
     auto recorder = std::make_unique<Recorder>(f);  // notes torch's state as it is without our mode
     if (!mode_pushed_) {
         if (init_dispatch() < 0 || push_mode() < 0) {

@@ -9,6 +9,13 @@ static PyObject* attribute_of(const char* module, const char* name) {
 PyObject* torch_c_function(const char* name) { return attribute_of("torch._C", name); }
 PyObject* dispatch_rule_lookup() { return attribute_of("torch._library.simple_registry", "find_torch_dispatch_rule"); }
 
+bool inside_transform() {
+    static PyObject* const innermost = attribute_of("torch._C._functorch", "peek_interpreter_stack");
+    PyRef level = PyRef::steal(innermost ? PyObject_CallNoArgs(innermost) : nullptr);
+    if (!level) PyErr_Clear();
+    return level && level.get() != Py_None;
+}
+
 bool is_inference(PyObject* tensor) {
     PyRef answer = PyRef::steal(PyObject_CallMethod(tensor, "is_inference", nullptr));
     if (!answer) PyErr_Clear();

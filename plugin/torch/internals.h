@@ -6,6 +6,7 @@
 namespace framejit {
 
 PyObject* torch_c_function(const char* name);  // attribute of torch._C, new reference; null with a Python error
+bool inside_transform();                       // a level of functorch (vmap, grad, jvp) is entered
 bool is_inference(PyObject* tensor);
 // torch.default_generator (the CPU's) .get_state() or .set_state(state): new reference; null with a Python error.
 PyObject* call_generator(const char* method, PyObject* state);
