@@ -9,6 +9,12 @@
 
 namespace framejit {
 
+inline uint64_t mix(uint64_t a, uint64_t b, uint64_t c) {  // a key of three
+    uint64_t h = a * 0x9E3779B97F4A7C15ull + b;
+    h = (h ^ (h >> 29)) * 0xBF58476D1CE4E5B9ull + c;
+    return (h ^ (h >> 32)) * 0x94D049BB133111EBull;
+}
+
 class FlatMap {
 public:
     static constexpr int kDead = -9;  // the value of a key that was taken out again

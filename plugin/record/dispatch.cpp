@@ -131,7 +131,7 @@ void Recorder::note_op(PyObject* overload, PyObject* args, PyObject* kwargs, PyO
         return note_break(break_higher_order);
     }
     if (!all_of(args, is_strided_tensor) || !all_of(result, is_strided_tensor)) return note_break(break_layout);
-    if (!all_of(result, [](PyObject* t) { return !is_lazy(t); })) return note_break(break_layout);
+    if (!all_of(result, [](PyObject* t) { return !is_lazy(view_of(t).key_set); })) return note_break(break_layout);
     OpRow op;
     op.schema = schema;
     op.overload = PyRef::share(overload);

@@ -144,6 +144,8 @@ struct Instructions {
         }
         if (native(sp[-2], s[-2]) || native(sp[-1], s[-1])) return;
         bool left = is_tensor(sp[-2]), right = is_tensor(sp[-1]);
+        if (left) r.guard_operator(sp[-2], in.arg, false);
+        if (right) r.guard_operator(sp[-1], in.arg, true);
         if (left != right && r.defer_scalar(left ? sp[-1] : sp[-2], left ? s[-1] : s[-2]))
             return r.use(left ? sp[-2] : sp[-1], left ? s[-2] : s[-1]);
         for (int i : {2, 1})  // of a sum of lists only the elements matter, and they keep where they come from

@@ -283,7 +283,7 @@ private:
         const AtenRule* rule = name.empty() ? nullptr : find_aten(name);
         if (!rule || (!rule->view && !option_on(Option::kernels))) return std::nullopt;
         for (int t : op.tensors)
-            if (!computable(row(t).spec.dtype) || row(t).spec.device_type != 0) return std::nullopt;
+            if (!computable(row(t).spec.dtype) || row(t).spec.device_type != 0 || is_lazy(row(t).spec.key_set)) return std::nullopt;
         std::vector<Meta> meta;
         for (int t : op.results) {
             if (t < 0 || !computable(row(t).spec.dtype) || row(t).spec.device_type != 0) return std::nullopt;

@@ -167,6 +167,8 @@ private:
     int type_lookup(PyTypeObject*, PyObject* name, PyObject* found);
     int guard_look_up(PyTypeObject*, PyObject* name, PyObject* found);
     int attribute(PyObject* o, int shadow, PyObject* name, bool generic = false);
+    PyObject* guard_getattribute(PyTypeObject*, bool generic);
+    void guard_operator(PyObject* tensor, int op, bool reflected);
     int tensor_attribute(PyObject* o, int shadow, PyObject* name, PyObject* in_type);
     int known_attribute(uint64_t key, PyObject* o, PyObject* name);
     int dict_attribute(uint64_t key, PyObject* dict, int shadow, PyObject* name, int absent);

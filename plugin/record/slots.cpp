@@ -22,6 +22,24 @@ void Recorder::base_setitem(PyObject* self, int shadow, PyObject** key_value, co
     wrote(shadow, key_value[0], valued(key_value[1]) ? shadows[1] : int(Internal));
 }
 
+// Operators of tensors are methods of a Python class, which programs replace. op: CPython's NB_ numbers.
+void Recorder::guard_operator(PyObject* tensor, int op, bool reflected) {
+    static const auto interned = [](std::string prefix, const char* name) {
+        return PyUnicode_InternFromString(("__" + prefix + name + "__").c_str());
+    };
+    static const std::vector<PyObject*> names = [] {
+        std::vector<PyObject*> all;
+        for (const char* prefix : {"", "i", "r"})
+            for (const char* name :
+                 {"add", "and", "floordiv", "lshift", "matmul", "mul", "mod", "or", "pow", "rshift", "sub", "truediv", "xor"})
+                all.push_back(interned(prefix, name));
+        return all;
+    }();
+    PyTypeObject* type = Py_TYPE(tensor);
+    auto look = [&](PyObject* name) { type_lookup(type, name, _PyType_Lookup(type, name)); };
+    look(names[size_t(op % 13 + (reflected ? 26 : 0))]);
+    if (op >= 13 && !reflected) look(names[size_t(op)]);
+}
 static bool changes_self(PyObject* slot) {
     for (const char* name : {"__iadd__", "__imul__", "__iand__", "__ior__", "__isub__", "__ixor__", "__delitem__", "__init__"})
         if (!PyUnicode_CompareWithASCIIString(slot, name)) return true;

@@ -127,7 +127,7 @@ bool is_tensor(PyObject* object) {
 }
 PyTypeObject* tensor_type() { return torch.tensor; }
 bool is_wrapped(PyObject* tensor) { return view_of(tensor).key_set & torch.wrapped; }
-bool is_lazy(PyObject* tensor) { return view_of(tensor).key_set & torch.lazy; }
+bool is_lazy(uint64_t key_set) { return key_set & torch.lazy; }
 bool is_strided_tensor(PyObject* tensor) {
     const TensorView v = view_of(tensor);
     return is_strided(v.key_set) && v.sizes;

@@ -18,7 +18,7 @@ int tensor_tier();   // 0 probed offsets, 1 C ABI, 2 DLPack, 3 Python; FRAMEJIT_
 bool is_tensor(PyObject*);          // torch.Tensor or a subclass
 PyTypeObject* tensor_type();        // torch.Tensor, borrowed
 bool is_wrapped(PyObject* tensor);  // by functorch (vmap, grad): operators reach the tensor behind it
-bool is_lazy(PyObject* tensor);  // its elements are the conjugates, or negatives, of what lies in memory
+bool is_lazy(uint64_t key_set);  // its elements are the conjugates, or negatives, of what lies in memory
 bool is_strided_tensor(PyObject*);  // not sparse, nested, quantised or of an opaque library
 bool is_plain_tensor(PyObject*);    // exactly torch.Tensor or torch.nn.Parameter
 

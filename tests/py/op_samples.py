@@ -165,7 +165,6 @@ SAMPLES = {
     "unbind.int": [(T(), 0), (T(), 1)],
     "diagonal": [(T(), 0, 0, 1), (T(), 1, 0, 1), (T((2, 3, 5)), -1, 1, 2)],
     "unfold": [(T(), 1, 3, 2), (T(), 0, 2, 1)],
-    "as_strided": [(T(), [3, 2], [6, 2], 1), (T(), [4, 3], [1, 4], None)],
     "clone": [(T(), None)],
     "_unsafe_view": [(T(), [24]), (T(), [8, 3])],
     "unsafe_split.Tensor": [(T(), 4, 1)],
