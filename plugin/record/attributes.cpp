@@ -98,9 +98,8 @@ int Recorder::described(PyObject* o, int shadow, PyObject* name, PyObject* in_ty
 // Who answers for attributes: a class may get a __getattribute__ later. generic: it was asked for by name, object's own.
 PyObject* Recorder::guard_getattribute(PyTypeObject* type, bool generic) {
     static PyObject* const name = PyUnicode_InternFromString("__getattribute__");
-    if (generic || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return nullptr;
-    PyObject* how = _PyType_Lookup(type, name);
-    type_lookup(type, name, how);
+    PyObject* how = generic ? nullptr : _PyType_Lookup(type, name);
+    if (how && (type->tp_flags & Py_TPFLAGS_HEAPTYPE)) type_lookup(type, name, how);
     return how;
 }
 // The shadow of o.name; kOpen when only the result can tell.
