@@ -5,16 +5,20 @@
 
 namespace framejit {
 
+namespace {
+uint64_t guard_key(GuardKind kind, int source, int64_t n = 0) { return mix(uint64_t(kind) + 1, uint64_t(source), uint64_t(n)) | 1; }
+}  // namespace
+
 bool Recorder::guard(GuardKind kind, int source, PyObject* expected, int64_t n) {
     if (source <= 0 || broken_) return false;
     bool by_object = kind == GuardKind::Same || kind == GuardKind::NotSame;
-    if (!guarded_.emplace(mix(uint64_t(kind) + 1, uint64_t(source), by_object ? uint64_t(n) : 0) | 1, 0).second) return false;
+    if (!guarded_.emplace(guard_key(kind, source, by_object ? n : 0), 0).second) return false;
     guards.push_back({kind, source, PyRef::share(expected), n});
     return true;
 }
 void Recorder::guard_tensor(PyObject* t, int source) {
     if (source <= 0 || broken_) return;
-    if (!guarded_.emplace(mix(uint64_t(GuardKind::Tensor) + 1, uint64_t(source), 0) | 1, 0).second) return;
+    if (!guarded_.emplace(guard_key(GuardKind::Tensor, source), 0).second) return;
     // In the middle of the region an in-place operator may have changed the tensor: what it was at entry is in its row.
     TensorRow* row = tensor_row(t);
     specs.push_back(row ? row->spec : spec_of(t));
@@ -154,7 +158,7 @@ void Recorder::guard_function(PyObject* fn, int shadow) {
     if (shadow > 0) guard(GuardKind::Function, shadow, fn);
 }
 void Recorder::length(PyObject* v, int shadow) {
-    if (shadow <= 0) return;
+    if (shadow <= 0 || guarded_.find(guard_key(GuardKind::Length, shadow))) return;  // hooks of a module: asked in each of its calls
     guard(GuardKind::Type, shadow, (PyObject*)Py_TYPE(v));
     if (mutated_.count(shadow)) return;  // what it held is guarded
     if (const int64_t n = entry_length(v, shadow); n >= 0) guard(GuardKind::Length, shadow, nullptr, n);
