@@ -116,8 +116,8 @@ Recorder::Shadow* Recorder::enter(Frame* f) {
     active_.push_back(sh);
     sh->s.assign(locals_count(co) + stack_size(co) + 2, Internal);
     if (is_generator(f)) {
-        if (auto it = suspended_.find(f); it != suspended_.end()) {
-            sh->s = it->second;
+        if (auto it = suspended_.find(f); it != suspended_.end() && has_started(f)) {
+            sh->s = it->second.s;
             now = f;
             return sh;
         }
@@ -235,8 +235,15 @@ void Recorder::let_go(PyObject* generator) {
 void Recorder::ended(PyObject* generator) {
     if (int* known = identity_.find(generator); known && *known == Internal) *known = FlatMap::kDead;
 }
+void Recorder::suspended(Frame* f, const std::vector<int>& shadows) {
+    Suspended& generator = suspended_[f];
+    generator.s = shadows;
+    generator.waits = PyRef::steal(has_handlers(code_of(f)) ? PyWeakref_NewRef(generator_of(f), nullptr) : nullptr);
+    PyErr_Clear();
+}
 bool Recorder::leaves_generators() const {
-    return std::any_of(suspended_.begin(), suspended_.end(), [](const auto& s) { return has_handlers(code_of(s.first)); });
+    return std::any_of(suspended_.begin(), suspended_.end(),
+                       [](const auto& s) { return s.second.waits && PyWeakref_GET_OBJECT(s.second.waits.get()) != Py_None; });
 }
 
 void Recorder::leave(Shadow* sh, Frame* f, PyObject* result, int depth, bool yields) {
@@ -244,7 +251,7 @@ void Recorder::leave(Shadow* sh, Frame* f, PyObject* result, int depth, bool yie
     consumed(*sh);
     if (!yields && suspended_.erase(f)) ended(generator_of(f));
     if (yields)
-        suspended_[f] = sh->s;
+        suspended(f, sh->s);
     else if (!result && suspends(code_of(f)) && !is_generator(f))
         for (int i = 0; i < locals_count(code_of(f)); ++i)  // moves into a generator object: values leave the slots
             if (PyObject* v = slots_of(f)[i]; v && valued(v)) guard(GuardKind::Value, sh->s[i], v);

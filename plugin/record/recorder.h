@@ -189,6 +189,7 @@ private:
     void release(size_t mark);
     void let_go(PyObject* generator);
     void ended(PyObject* generator);
+    void suspended(Frame*, const std::vector<int>& shadows);
     void bind_pending(Shadow&, Frame*, int args, int all);
     void guard_special(PyObject* self, PyObject* function);
     void called_by_c(Shadow&, Frame*, int all);
@@ -245,11 +246,15 @@ private:
     FlatMap tensor_at_;    // address -> row, valid while the weak reference agrees
     FlatMap cell_shadow_;  // cells made inside: shadow of the content
     FlatMap storage_at_;   // address of a StorageImpl -> number, for those alive
-    std::vector<int> storage_owner_;                          // by number: the row that was seen first
-    std::vector<PyObject*> keep_;                             // everything whose address is a key above stays alive until the end
-    std::unordered_map<Frame*, std::vector<int>> suspended_;  // generators
-    FlatMap written_;                                         // (source of the object, key) -> shadow of the value
-    bool any_written_ = false, constant_written_ = false;     // globals, context variables
+    std::vector<int> storage_owner_;  // by number: the row that was seen first
+    std::vector<PyObject*> keep_;     // everything whose address is a key above stays alive until the end
+    struct Suspended {
+        std::vector<int> s;
+        PyRef waits;  // weak: the generator, where its end runs a handler
+    };
+    std::unordered_map<Frame*, Suspended> suspended_;      // generators; some have ended unseen, and their frame's address may come back
+    FlatMap written_;                                      // (source of the object, key) -> shadow of the value
+    bool any_written_ = false, constant_written_ = false;  // globals, context variables
     int written_shadow_ = Internal;
     struct ContextSet {  // var.set(...) that no reset has taken back
         int variable;

@@ -109,6 +109,18 @@ def let_go():
     return f
 
 
+def unseen():
+    def found(n):
+        return any(v > n for v in range(5)) and next((v for v in enumerate(w for w in range(n + 2)) if v[0] > n), None)
+
+    def f(x):
+        for n in range(20):
+            if found(n % 3):
+                x = x + n
+        return x * 2
+    return f
+
+
 class Doubles:
     def __init__(self, x):
         self.x = x
@@ -216,6 +228,7 @@ PROGRAMS = {
     "generator dropped in a loop": (dropped, lambda i: (X(i),)),
     "generator kept": (kept, lambda i: (X(i),)),
     "generator let go": (let_go, lambda i: (X(i),)),
+    "generators that end unseen": (unseen, lambda i: (X(i),)),
     "freed by del": (freed("del"), lambda i: (X(i),)),
     "freed by another value": (freed("rebind"), lambda i: (X(i),)),
     "freed at the end": (freed(""), lambda i: (X(i),)),
