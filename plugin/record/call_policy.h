@@ -17,6 +17,7 @@ enum class Policy : uint8_t {
     HIDDEN,
     STATE,
     MUTATE,
+    STORES,
     EFFECT,
     LEAK,
     IMPURE,

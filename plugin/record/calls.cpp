@@ -285,11 +285,13 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
         if (total && !kw) return (CallPolicy{*this, fn, args, shadows, total, row.name}.*row.special)();
         break;
     case Policy::MUTATE:
-        if (total && is_tensor(args[0])) break;                                           // operator.iadd: dispatch sees it
-        if (total && shadows[0] > 0 && opaque_value(args[0]) && PyCFunction_Check(fn)) {  // operator.iadd on an array; methods are known
-            note_break(break_opaque_object, args[0], fn);
+        if (total && is_tensor(args[0])) break;                  // operator.iadd: dispatch sees it
+        if (total && shadows[0] > 0 && opaque_value(args[0])) {  // operator.iadd on an array; what it hands out has no source
+            note_break(foreign(shadows[0]) ? break_foreign : break_opaque_object, args[0], fn);
             return kOpen;
         }
+        [[fallthrough]];
+    case Policy::STORES:
         if (total && shadows[0] > 0) {
             mutating(args[0], shadows[0], false);
             read_stored(shadows[0]);  // its result may be what was put in before

@@ -1,0 +1,115 @@
+"""C code of the standard library with a state of its own: deques, caches, warnings, ABCs, modes. Every call as eager, and its state too.
+
+A row makes a function, with the state that it works on: eager and compiled get one each.
+"""
+
+import collections
+import contextlib
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import framejit  # noqa: E402
+
+cut = framejit.graph_break
+
+
+def outcome(function, *args):
+    try:
+        return str(function(*args))
+    except Exception as error:  # noqa: BLE001
+        return repr(error)
+
+
+def compare(make, numbers=(0, 1, 1, 2, 0, 2, 1, 3)):
+    """Every call of make()'s function as eager."""
+    eager, compiled = make(), framejit.compile(make(), wait=True)
+    with torch.no_grad():
+        for n in numbers:
+            x, y = torch.ones(2), torch.ones(2)
+            assert (outcome(compiled, x, n), x.tolist()) == (outcome(eager, y, n), y.tolist())
+    return compiled
+
+
+class Stack:
+    def __init__(self):
+        self.callbacks = collections.deque()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        while self.callbacks:
+            self.callbacks.pop()()
+
+
+def with_stack(make_stack, push):
+    def function(x, n):
+        with make_stack() as stack:
+            push(stack, lambda: x.add_(n + 1))
+            cut()
+            return x * 2
+    return function
+
+
+def new_deque(use):
+    """A deque that the call makes, with a break after each use of it."""
+    def function(x, n):
+        d, seen = collections.deque(), []
+        for step in use:
+            seen.append(step(d, x, n))
+            cut()
+        return x * 2, list(d), seen
+    return function
+
+
+def own_deque(use):
+    """A deque that is there before the call and changes in it; no break is asked for."""
+    d = collections.deque([5, 6], maxlen=5)
+
+    def function(x, n):
+        d.append(n)
+        seen = use(d, n)
+        return x * 2, seen
+    return function
+
+
+PAIRS = [lambda d, x, n: d.append((n, x + 1)), lambda d, x, n: d.appendleft([n, x + 2])]
+OWN = {
+    "copy": lambda d, n: d.copy(),
+    "list": lambda d, n: list(d),
+    "length": lambda d, n: len(d),
+    "pop": lambda d, n: d.pop(),
+    "popleft": lambda d, n: d.popleft(),
+    "index": lambda d, n: d.index(n),
+    "count": lambda d, n: d.count(1),
+    "item": lambda d, n: d[0],
+    "in": lambda d, n: 2 in d,
+    "sum": lambda d, n: d + d,
+    "equal": lambda d, n: d == collections.deque([5, 6, 0]),
+    "insert into a full one": lambda d, n: d.insert(1, n),
+    "remove": lambda d, n: d.remove(1),
+    "bound before": lambda d, n: [push(n) for push in (d.append, d.appendleft)],
+    "unbound": lambda d, n: collections.deque.append(d, n + 1),
+    "rotate": lambda d, n: d.rotate(n),
+    "extend": lambda d, n: d.extend([n, n + 1]),
+    "clear and fill": lambda d, n: (d.clear(), d.extendleft((n, 7))),
+}
+DEQUES = {
+    "exit stack": lambda: with_stack(contextlib.ExitStack, lambda s, f: s.callback(f)),
+    "own stack": lambda: with_stack(Stack, lambda s, f: s.callbacks.append(f)),
+    "pairs": lambda: new_deque(PAIRS),
+    "functions": lambda: new_deque([lambda d, x, n: d.append(lambda: n), lambda d, x, n: d.pop()()]),
+    "pop and rotate": lambda: new_deque([*PAIRS, lambda d, x, n: d.rotate(1), lambda d, x, n: d.popleft()[0]]),
+    **{"own: " + name: lambda use=use: own_deque(use) for name, use in OWN.items()},
+}
+
+
+@pytest.mark.parametrize("name", DEQUES)
+def test_deques(name):
+    compare(DEQUES[name])
+
+
+def test_a_deque_that_is_only_filled_breaks_nothing():
+    compiled = compare(lambda: own_deque(lambda d, n: d.appendleft(n)))
+    assert not framejit.report(compiled).breaks
