@@ -210,33 +210,6 @@ static PyObject* context_class(PyObject* fn) {
     return found && PyType_Check(found) ? found : nullptr;
 }
 
-// A call that hands out what somebody else keeps: the referent of a weak reference, a hit in an lru_cache. kOpen: neither.
-int Recorder::kept_result(PyObject* fn, int fn_shadow, PyObject** args, const int* shadows, int total, PyObject* kw) {
-    if (fn_shadow <= 0) return kOpen;
-    if (PyWeakref_CheckRefExact(fn) && total == 0) {
-        int source = sources.child(SourceKind::Referent, fn_shadow);
-        bool gone = PyWeakref_GET_OBJECT(fn) == Py_None;
-        if (gone) guard(GuardKind::Missing, source);
-        return gone ? int(Internal) : source;
-    }
-    if (!is_lru_cache(fn)) return kOpen;
-    for (int i = 0; i < total; ++i) {
-        if (shadows[i] == Unknown || is_tensor(args[i])) return kOpen;
-        bool constant = valued(args[i]) || constant_tuple(args[i]);
-        bool by_address = Py_TYPE(args[i])->tp_hash == PyBaseObject_Type.tp_hash;  // another hash may be Python: not here
-        if (!constant && (shadows[i] <= 0 || !by_address)) return kOpen;
-    }
-    PyRef key = PyRef::steal(lru_key(args, total, kw));
-    Py_hash_t hash = key ? PyObject_Hash(key.get()) : -1;
-    if (hash == -1) return PyErr_Clear(), kOpen;
-    for (int i = 0; i < total; ++i)
-        if (shadows[i] > 0) guard(valued(args[i]) ? GuardKind::Value : GuardKind::Identity, shadows[i], args[i]);
-    int source = sources.child(SourceKind::Cached, fn_shadow, key.get());
-    if (lru_cached(fn, key.get(), hash)) return source;
-    guard(GuardKind::Missing, source);  // the function runs, and is recorded
-    return kOpen;
-}
-
 // np.sqrt(64) and what is computed from it; arrays are not numbers.
 static bool only_numbers(PyObject** args, const int* shadows, int total) {
     for (int i = 0; i < total; ++i)

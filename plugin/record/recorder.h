@@ -2,6 +2,7 @@
 //   reads.cpp         where values come from: sources, shadows, identity table, guards
 //   instructions.cpp  before/after each instruction: moves shadows, notes reads and writes
 //   calls.cpp         calls of C callables: the call policy
+//   caches.cpp        weak references and caches, which hand out what is there already
 //   dispatch.cpp      the operator log (a torch dispatch mode)
 //   recipe.cpp        how to build the exit state and the arguments of events again
 // A recording is rooted at one frame; sources are relative to that frame's slots at entry (slot -1 is its function).
@@ -102,6 +103,9 @@ public:
         if (failure.empty()) failure = std::move(why);
     }  // the region cannot be replayed at all
 
+    // It made something that a functools.lru_cache keeps from now on: a replay would not, and the next recording finds it there.
+    bool fills_a_cache() const;
+
     // The exit state: recipes of the live slots of the root, or of its result. Valid as long as the objects do not change.
     int recipe_of(PyObject* value, int shadow);
     int recipe_of(const Operand&);
@@ -194,6 +198,7 @@ private:
     int c_call(Shadow&, PyObject* fn, PyObject** args, const int* shadows, int total, int positional, PyObject* kwnames);
     void base_setitem(PyObject* self, int shadow, PyObject** key_value, const int* shadows);
     int kept_result(PyObject* fn, int fn_shadow, PyObject** args, const int* shadows, int total, PyObject* kwnames);
+    bool note_cache(PyObject* lru_cache);
     void slot_event(PyObject* self, int shadow, PyObject* name, PyObject** args, const int* shadows, int total, PyObject* kw);
     void handed_to_c(PyObject* callable);
     int slot_wrapper(PyObject* fn, PyObject** args, const int* shadows, int total, PyObject* kw);
@@ -250,6 +255,7 @@ private:
         PyRef token;
     };
     std::vector<ContextSet> context_sets_;
+    std::vector<std::pair<PyRef, long>> caches_;         // every functools.lru_cache that was asked, and its misses until then
     bool result_of_event_ = false;                       // the call in progress is the last event, and somebody may use its result
     std::unordered_map<int, std::vector<PyRef>> added_;  // keys that a dict did not have at entry
     std::unordered_map<int, int64_t> grown_;             // containers that were only appended to: their length at entry

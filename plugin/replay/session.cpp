@@ -367,6 +367,9 @@ void guard_aliasing(Recorder& r, const CapturedGraph& g) {
             if (source(size_t(w)) > 0 && storage != r.tensors[g.inputs[size_t(w)]].storage) add(GuardKind::Disjoint, size_t(w), i);
 }
 }  // namespace
+namespace {
+constexpr int kFillings = 8;  // recordings that fill a cache, before they count as failures
+}
 void Session::store(Recorder& r, ExitState exit, int line) {
     Point& p = *recording_point_;
     double start_ms = now_ms();
@@ -377,6 +380,10 @@ void Session::store(Recorder& r, ExitState exit, int line) {
         p.try_again = p.visits + (1L << std::min(p.failures, 20));
         program_.stays_eager(p, why);
     };
+    if (r.fills_a_cache()) {
+        if (++p.unsettled > kFillings) fails("a functools.lru_cache gets something new in every recorded call");
+        return;
+    }
     std::unique_ptr<RegionPlan> plan = RegionPlan::build(r, std::move(exit), error);
     if (!plan) {
         bool again = false;
@@ -404,7 +411,7 @@ void Session::store(Recorder& r, ExitState exit, int line) {
     e->compile_ms = now_ms() - start_ms;
     e->line_from = std::max(line_at(r.root_code, r.entry_unit), r.root_code->co_firstlineno);
     e->line_to = line;
-    p.failures = 0;
+    p.failures = p.unsettled = 0;
     p.eager_operators = 0;
     p.entries.insert(p.entries.begin(), std::move(e));
 }

@@ -5,6 +5,7 @@ A row makes a function, with the state that it works on: eager and compiled get 
 
 import collections
 import contextlib
+import functools
 
 import pytest
 
@@ -113,3 +114,58 @@ def test_deques(name):
 def test_a_deque_that_is_only_filled_breaks_nothing():
     compiled = compare(lambda: own_deque(lambda d, n: d.appendleft(n)))
     assert not framejit.report(compiled).breaks
+
+
+def cached(wrap, use, clear_at=()):
+    """A function that uses what a cache keeps, and the cache's own counts; it is emptied before the calls numbered clear_at."""
+    made, kept, calls = [], [], []
+    cache = wrap(lambda k: made.append(k) or torch.zeros(2))
+
+    def function(x, n):
+        return use(cache, x, n)
+
+    def call(x, n):
+        if len(calls) in clear_at:
+            cache.cache_clear()
+        calls.append(n)
+        out = function(x, n)
+        kept.append(cache(1))
+        counts = cache.cache_info()[:2] if cache.cache_parameters()["maxsize"] else None   # of the others hits are not counted
+        return out, len(made), counts, [t is kept[-1] for t in kept]
+    return function, call
+
+
+CACHES = {
+    "changed in place": (functools.lru_cache, lambda g, x, n: g(1).add_(x) * 1),
+    "unbounded": (functools.cache, lambda g, x, n: g(1).add_(x) * n),
+    "two keys": (functools.lru_cache, lambda g, x, n: (g(n % 2).add_(x) * 1, g(1))),
+    "the oldest goes": (functools.lru_cache(maxsize=2), lambda g, x, n: (g(5).add_(x) * 1, g(n).add_(1) * 1)),
+    "keeps nothing": (functools.lru_cache(maxsize=0), lambda g, x, n: g(n).add_(x) * 1),
+    "with a break": (functools.lru_cache, lambda g, x, n: (g(1).add_(x) * 1, cut(), g(2).add_(x) * 2)),
+    "key is a tensor": (functools.lru_cache, lambda g, x, n: g(x).add_(x) * 1),
+    "by map": (functools.lru_cache, lambda g, x, n: [t.add_(x) * 1 for t in map(g, (1, 2))]),
+}
+
+
+@pytest.mark.parametrize("name", CACHES)
+def test_caches(name):
+    (_, eager), (function, call) = cached(*CACHES[name], clear_at=(5, 9)), cached(*CACHES[name], clear_at=(5, 9))
+    compiled = framejit.compile(function, wait=True)
+    call.__closure__[call.__code__.co_freevars.index("function")].cell_contents = compiled
+    with torch.no_grad():
+        for n in (0, 1, 1, 3, 0, 2, 1, 3, 1, 1, 2, 1, 1):
+            x, y = torch.ones(2), torch.ones(2)
+            assert (outcome(call, x, n), x.tolist()) == (outcome(eager, y, n), y.tolist())
+
+
+def test_a_cache_that_never_settles_is_in_the_report():
+    numbers = iter(range(1000))
+    cache = functools.lru_cache(lambda k: torch.ones(1) * k)
+    compiled = framejit.compile(lambda x: x + cache(next(numbers)), wait=True)
+    settled = framejit.compile(lambda x: x + cache(0), wait=True)
+    with torch.no_grad():
+        for i in range(40):
+            assert compiled(torch.ones(1)) == i + 1
+            assert settled(torch.ones(1)) == 1
+    assert framejit.report(settled).calls["compiled"] > 30
+    assert "a functools.lru_cache gets something new in every recorded call" in str(framejit.report(compiled))
