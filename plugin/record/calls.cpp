@@ -13,6 +13,26 @@ namespace framejit {
 PyObject* break_function = nullptr;   // framejit.graph_break
 PyObject* disabled_marker = nullptr;  // attribute of functions made by framejit.disable
 
+static PyObject* function_of_module(const char* module, const char* name) {  // new reference, null without an error
+    PyRef m = PyRef::steal(PyImport_ImportModule(module));
+    PyObject* found = m ? PyObject_GetAttrString(m.get(), name) : nullptr;
+    PyErr_Clear();
+    return found;
+}
+// isinstance() and issubclass() ask a metaclass that may look at anything of the object. ABCMeta asks C, which looks at its class.
+static bool asks_python(PyObject* type) {
+    static PyObject* const check = PyUnicode_InternFromString("__instancecheck__");
+    static PyObject* const abstract = function_of_module("abc", "ABCMeta");
+    PyObject* how = PyType_Check(type) ? _PyType_Lookup(Py_TYPE(type), check) : nullptr;
+    return how && PyFunction_Check(how) && how != _PyType_Lookup((PyTypeObject*)abstract, check);
+}
+static bool any_asks_python(PyObject* types) {
+    if (!PyTuple_Check(types)) return asks_python(types);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(types); ++i)
+        if (any_asks_python(PyTuple_GET_ITEM(types, i))) return true;
+    return false;
+}
+
 // The handlers of SPECIAL rows. Each returns the shadow of the result (kOpen: by identity).
 struct CallPolicy {
     Recorder& r;
@@ -43,7 +63,7 @@ struct CallPolicy {
         if (shadows[0] == Unknown)
             r.hole(args[0]);
         else if (shadows[0] > 0) {
-            if (args[0] == Py_None)
+            if (args[0] == Py_None || (total > 1 && valued(args[0]) && any_asks_python(args[1])))
                 r.guard(GuardKind::Value, shadows[0], args[0]);
             else if (PyType_Check(args[0]))
                 r.guard(GuardKind::Identity, shadows[0], args[0]);
@@ -57,6 +77,17 @@ struct CallPolicy {
                 r.guard(GuardKind::Identity, shadows[1], args[1]);
         }
         return Internal;
+    }
+    // What an abstract class says of others holds until something is registered with any of them, which moves the token.
+    int abstract_check() {
+        static PyObject* const token = function_of_module("_abc", "get_cache_token");
+        PyRef now = PyRef::steal(token ? PyObject_CallNoArgs(token) : nullptr);
+        if (!now) PyErr_Clear();
+        if (!now || total != 2) return open();
+        r.guard(GuardKind::Value, r.sources.child(SourceKind::Answer, r.sources.constant(token)), now.get());
+        PyObject* object_and_class[2] = {args[1], args[0]};
+        const int their_shadows[2] = {shadows[1], shadows[0]};
+        return CallPolicy{r, fn, object_and_class, their_shadows, 2, name}.is_instance();
     }
     int get_attribute() {
         if (total < 2 || !PyUnicode_Check(args[1])) return open();
@@ -182,6 +213,8 @@ int (CallPolicy::* special_of(const std::string& name))() {
         {"builtins.isinstance", &CallPolicy::is_instance},
         {"builtins.issubclass", &CallPolicy::is_instance},
         {"builtins.callable", &CallPolicy::is_instance},
+        {"_abc._abc_instancecheck", &CallPolicy::abstract_check},
+        {"_abc._abc_subclasscheck", &CallPolicy::abstract_check},
         {"builtins.getattr", &CallPolicy::get_attribute},
         {"builtins.hasattr", &CallPolicy::get_attribute},
         {"builtins.setattr", &CallPolicy::set_attribute},

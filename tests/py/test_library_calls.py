@@ -3,6 +3,7 @@
 A row makes a function, with the state that it works on: eager and compiled get one each.
 """
 
+import abc
 import collections
 import contextlib
 import functools
@@ -169,3 +170,62 @@ def test_a_cache_that_never_settles_is_in_the_report():
             assert settled(torch.ones(1)) == 1
     assert framejit.report(settled).calls["compiled"] > 30
     assert "a functools.lru_cache gets something new in every recorded call" in str(framejit.report(compiled))
+
+
+def abstract(ask):
+    """What an abstract class says of another; numbers 2 and 3 of the calls register it, with an unrelated class in between."""
+    class Base(abc.ABC):
+        pass
+
+    class Other(abc.ABC):
+        pass
+
+    class Thing:
+        pass
+
+    generic = functools.singledispatch(lambda o: 1)
+    generic.register(Base, lambda o: 5)
+
+    def function(x, n):
+        if n == 2:
+            Other.register(Thing)
+        if n == 3:
+            Base.register(Thing)
+        return inner(x)
+
+    def inner(x):
+        return x * (2 if ask(Base, Thing(), generic) else 3)
+    inner = framejit.compile(inner, wait=True)
+    return function
+
+
+ABSTRACT = {
+    "instance": lambda base, o, generic: isinstance(o, base),
+    "one of several": lambda base, o, generic: isinstance(o, (int, base)),
+    "subclass": lambda base, o, generic: issubclass(type(o), base),
+    "generic function": lambda base, o, generic: generic(o) == 5,
+}
+
+
+@pytest.mark.parametrize("name", ABSTRACT)
+def test_abstract_classes(name):
+    eager = [3, 3, 3, 3, 3, 2, 2, 2]
+    function = abstract(ABSTRACT[name])
+    with torch.no_grad():
+        assert [function(torch.ones(1), n).item() for n in (0, 1, 0, 2, 0, 3, 0, 0)] == eager
+
+
+def test_a_registration_in_the_compiled_function():
+    class Base(abc.ABC):
+        pass
+    compare(lambda: lambda x, n: (Base.register(type("T", (), {})), x * 2)[1])
+
+
+def test_a_metaclass_in_python_sees_the_value():
+    class Small(type):
+        def __instancecheck__(cls, o):
+            return o < 2
+
+    class Check(metaclass=Small):
+        pass
+    compare(lambda: lambda x, n: x * 2 if isinstance(n, Check) else x * 3)
