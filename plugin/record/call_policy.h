@@ -19,6 +19,7 @@ enum class Policy : uint8_t {
     MUTATE,
     STORES,
     EFFECT,
+    WARNS,
     LEAK,
     IMPURE,
     ANSWERS,

@@ -318,12 +318,12 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
     case Policy::EFFECT: {
         bool plain = true;
         for (int i = 0; i < positional; ++i) plain = plain && (valued(args[i]) || code_like(args[i]));
-        if (!plain)
-            note_break(break_effect, nullptr, fn);
-        else
-            call_event(fn, Internal, args, shadows, total, kw);
+        if (!plain) return note_break(break_effect, nullptr, fn), Internal;
+        call_event(fn, Internal, args, shadows, total, kw);
+        unwatch();
         return Internal;
     }
+    case Policy::WARNS: return warns(fn, args, shadows, total, positional, kw), Internal;
     case Policy::LEAK: {
         if (total == 1 && row.name == "torch._C.TensorBase.tolist" && is_tensor(args[0]) && guard_data(args[0])) {
             use(args[0], shadows[0]);

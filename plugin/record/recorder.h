@@ -3,6 +3,7 @@
 //   instructions.cpp  before/after each instruction: moves shadows, notes reads and writes
 //   calls.cpp         calls of C callables: the call policy
 //   caches.cpp        weak references and caches, which hand out what is there already
+//   warnings.cpp      warnings.warn, which looks at the frames
 //   dispatch.cpp      the operator log (a torch dispatch mode)
 //   recipe.cpp        how to build the exit state and the arguments of events again
 // A recording is rooted at one frame; sources are relative to that frame's slots at entry (slot -1 is its function).
@@ -55,6 +56,8 @@ struct Recipes {
     std::unordered_map<PyObject*, int> memo;  // heap objects by address (held by `held`)
     std::vector<PyRef> held;
 };
+
+extern thread_local class Recorder* active_recorder;  // null: what runs is no part of a recording
 
 class Recorder {
 public:
@@ -215,6 +218,10 @@ private:
     void call_event(PyObject* fn, int fn_shadow, PyObject** args, const int* shadows, int total, PyObject* kwnames);
     void raised(Shadow&);
     void show_mode();
+    void unwatch() { unwatched_ = std::exchange(active_recorder, nullptr) == this; }
+    void warns(PyObject* fn, PyObject** args, const int* shadows, int total, int positional, PyObject* kw);
+    Frame* warned_frame(long level, PyObject* frames);
+    bool warnings_changed();
     uint64_t location(int source, PyObject* key);
     void wrote(int source, PyObject* key, int shadow);
     bool written(int source, PyObject* key);  // and what was written into written_shadow_
@@ -276,13 +283,13 @@ private:
     bool broken_ = false, lifting_ = false;  // lifting_: the argument of lift_fresh, data that Python made
     bool gc_was_on_ = false;
     bool hidden_mode_ = false;  // for the call in progress
+    bool unwatched_ = false;    // the same: an event does it again, with all that it calls
     bool inference_ = false;    // at entry: what the graph makes is of this mode
 };
 
 inline uint64_t data_place(const void* code, int unit) { return uint64_t(code) * 31 + uint64_t(unit); }
 
 // The operator log. The mode is on torch's stack while a recording runs; `active_recorder` says whose.
-extern thread_local Recorder* active_recorder;
 extern thread_local long idle_operators;  // seen by the mode while nothing was recorded
 int init_dispatch();                      // after init_torch(); -1 with a Python error
 int push_mode();

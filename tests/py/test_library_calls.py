@@ -7,6 +7,8 @@ import abc
 import collections
 import contextlib
 import functools
+import traceback
+import warnings
 
 import pytest
 
@@ -229,3 +231,110 @@ def test_a_metaclass_in_python_sees_the_value():
     class Check(metaclass=Small):
         pass
     compare(lambda: lambda x, n: x * 2 if isinstance(n, Check) else x * 3)
+
+
+class Own(UserWarning):
+    pass
+
+
+def helper(x, level, message="from a helper", category=None):
+    warnings.warn(message, category, stacklevel=level)
+    return x + 1
+
+
+def ignored(x, n):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.warn("not seen")
+        y = x * 2
+    warnings.warn("seen")
+    return y
+
+
+def quiet(x, n):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        y = x * 2
+    return y
+
+
+def recorded(x, n):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        warnings.warn("inside")
+        y = x * 2
+    return y, [str(w.message) for w in seen]
+
+
+def in_place(x, n):
+    x.add_(1)
+    warnings.warn("between", stacklevel=1)
+    return x * 2
+
+
+WARNINGS = {
+    "plain": lambda x, n: (warnings.warn("careful"), x * 2)[1],
+    "text that changes": lambda x, n: (warnings.warn(f"careful {n}", DeprecationWarning), x * 2)[1],
+    "an object": lambda x, n: (warnings.warn(Own("mine", n)), x * 2)[1],
+    "the caller's line": lambda x, n: helper(x, 2),
+    "the helper's line": lambda x, n: helper(x, 1, category=Own),
+    "outside of the recording": lambda x, n: helper(x, 3),
+    "far outside": lambda x, n: helper(x, 300),
+    "level from outside": lambda x, n: helper(x, n, "levels"),
+    "after a break": lambda x, n: (cut(), helper(x, 2), x * 2)[2],
+    "no category": lambda x, n: helper(x, 1, category=int),
+    "ignored": ignored,
+    "filters change": quiet,
+    "recorded": recorded,
+    "in place": in_place,
+}
+FILTERS = ["always", "default", "module", "once", "ignore", "error"]
+
+
+def warned(function, filters):
+    """What a caller sees: results, errors with their lines, warnings with their places."""
+    seen = []
+    for action in filters:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter(action)
+            before = list(warnings.filters)
+            for n in (1, 2, 1, 2, 3, 1):
+                x = torch.ones(1)
+                try:
+                    seen.append(str(function(x, n)))
+                except (Warning, TypeError) as error:
+                    lines = [(f.name, f.lineno) for f in traceback.extract_tb(error.__traceback__)]
+                    seen.append((repr(error), [at for at in lines if at[0] != "warned"], x.tolist()))
+                assert warnings.filters == before
+        seen += [(action, str(w.message), w.category, w.filename, w.lineno) for w in caught]
+    return seen
+
+
+@pytest.mark.parametrize("name", WARNINGS)
+def test_warnings(name):
+    function = WARNINGS[name]
+    compiled = framejit.compile(function, wait=True)
+    with torch.no_grad():
+        for filters in (FILTERS, FILTERS[::-1], ["always", "error", "default"]):
+            globals().get("__warningregistry__", {}).clear()
+            want = warned(function, filters)
+            globals().get("__warningregistry__", {}).clear()
+            assert warned(compiled, filters) == want
+
+
+def test_an_effect_is_not_recorded_where_it_is_done_again(python):
+    """A stdout written in Python: what print() does with it is no part of the region."""
+    done = python("""
+import sys, torch, framejit
+lines = []
+class Tee:
+    def write(self, text): lines.append(text)
+    def flush(self): pass
+def f(x):
+    print("once", end="!")
+    return x * 2
+c, sys.stdout = framejit.compile(f, wait=True), Tee()
+with torch.no_grad(): [c(torch.ones(1)) for _ in range(6)]
+sys.__stdout__.write(str(len(lines)) + " " + str(framejit.report(c).calls["compiled"]))
+""")
+    assert done.stdout == "12 5", done.stderr
