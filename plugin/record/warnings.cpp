@@ -31,8 +31,8 @@ PyObject* warn_at(PyObject*, PyObject* const* args, Py_ssize_t) {
         if (!registry || PyDict_SetItem(globals, registry_name, registry.get()) < 0) return nullptr;
     }
     PyObject* module = PyDict_GetItemWithError(globals, module_name);
-    PyRef named = module && (PyUnicode_Check(module) || module == Py_None) ? PyRef::share(module)
-                                                                            : PyRef::steal(PyUnicode_FromString("<string>"));
+    PyRef named =
+        module && (PyUnicode_Check(module) || module == Py_None) ? PyRef::share(module) : PyRef::steal(PyUnicode_FromString("<string>"));
     PyRef warnings = PyRef::steal(PyImport_ImportModule("_warnings"));
     PyRef explicitly = PyRef::steal(warnings ? PyObject_GetAttrString(warnings.get(), "warn_explicit") : nullptr);
     if (!explicitly || !named) return nullptr;

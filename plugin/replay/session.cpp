@@ -170,6 +170,8 @@ PyObject* const* Session::entry_slots(Frame* f, int depth) {  // [-1] is the fun
     return slots_.data() + 1;
 }
 const Ins* Session::point(Activation& a, Frame* f, const Ins& ins, PyObject**& sp) {
+    if (mode_pushed_ && pop_mode() == 0) mode_pushed_ = false;
+    if (mode_pushed_ || mode_is_on()) return &ins;  // one that the function has entered, maybe above ours
     Point& p = program_.point(code_of(f), ins.start);
     if (program_.try_whole(p)) {
         whole_ = true;
@@ -324,10 +326,12 @@ bool Session::finish(Activation& a, Frame* f, const Ins& ins, PyObject** sp, PyO
     const bool whole = whole_ && result;
     stop_recording();
     double record_ms = now_ms() - started_ms_;
-    std::unique_ptr<Recorder> r = std::move(recorder_);  // first: nothing below is part of the region
-    Point& p = *recording_point_;
     a.is_root = false;
     a.recording = 0;
+    if (mode_pushed_ || mode_is_on())  // one that the region has entered: it would see what we ask torch
+        return abandon("a dispatch mode or function mode of torch is on where it ends"), true;
+    std::unique_ptr<Recorder> r = std::move(recorder_);  // first: nothing below is part of the region
+    Point& p = *recording_point_;
     if (r->ops.empty() && r->failure.empty()) {  // nothing to gain; other paths from here may have some
         ++p.empty;
         p.try_again = p.visits + (1L << std::min(p.empty, 20));

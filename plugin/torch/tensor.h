@@ -94,6 +94,7 @@ struct GlobalState {
 GlobalState global_state(bool full = false);
 bool grad_enabled();
 bool inference_mode();
+bool mode_is_on();  // a TorchDispatchMode or TorchFunctionMode sees what this thread does; the recorder's own is one too
 
 ParallelFor parallel_for();  // torch_parallel_for; runs inline in a forked child
 int num_threads();           // torch's intra-op count of the calling thread

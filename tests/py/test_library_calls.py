@@ -14,6 +14,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import framejit  # noqa: E402
+from torch.overrides import TorchFunctionMode  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 cut = framejit.graph_break
 
@@ -338,3 +341,90 @@ with torch.no_grad(): [c(torch.ones(1)) for _ in range(6)]
 sys.__stdout__.write(str(len(lines)) + " " + str(framejit.report(c).calls["compiled"]))
 """)
     assert done.stdout == "12 5", done.stderr
+
+
+class Seeing(TorchDispatchMode):
+    def __init__(self, seen):
+        super().__init__()
+        self.seen = seen
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.seen.append(str(func))
+        return func(*args, **(kwargs or {})) * 2
+
+
+class SeeingFunctions(TorchFunctionMode):
+    def __init__(self, seen):
+        self.seen = seen
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.seen.append(func.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+class PassingFunctions(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+class ChangingFunctions(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {})) if func is not torch.sin else torch.zeros(2, 2)
+
+
+class Flops:
+    def __init__(self, seen):
+        self.mode, self.seen = FlopCounterMode(display=False), seen
+
+    def __enter__(self):
+        self.mode.__enter__()
+
+    def __exit__(self, *error):
+        self.mode.__exit__(*error)
+        self.seen.append(self.mode.get_total_flops())
+
+
+MODES = {"dispatch": Seeing, "functions": SeeingFunctions, "functions, passing": lambda seen: PassingFunctions(),
+         "functions, changing": lambda seen: ChangingFunctions(), "flops": Flops, "device": lambda seen: torch.device("meta"),
+         "nothing": lambda seen: contextlib.nullcontext()}
+
+
+def operators(x):
+    return torch.sin(x) + x @ x + torch.ones(2, device=x.device)
+
+
+@pytest.mark.parametrize("first", MODES)
+def test_modes_around_a_call(first):
+    compiled = framejit.compile(operators, wait=True)
+    x = torch.ones(2, 2)
+    with torch.no_grad():
+        for mode in (first, first, "nothing", "nothing", *MODES, first):
+            outcomes = []
+            for function in (operators, compiled):
+                seen = []
+                with MODES[mode](seen):
+                    y = function(x)
+                outcomes.append((y.tolist(), seen))
+            assert outcomes[0] == outcomes[1], mode
+    assert framejit.report(compiled).calls["compiled"] >= 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_modes_inside_a_function(mode):
+    def make(seen):
+        def function(x, breaks):
+            y = x + 1
+            with MODES[mode](seen):
+                y = y * x
+                if breaks:
+                    cut()
+                z = torch.sin(y) + 1
+            return z + y
+        return function
+    seen, want = [], []
+    eager, compiled = make(want), framejit.compile(make(seen), wait=True)
+    with torch.no_grad():
+        for i in range(8):
+            x = torch.ones(2, 2) * i
+            torch.testing.assert_close(compiled(x, i % 2), eager(x, i % 2))
+            assert seen == want
