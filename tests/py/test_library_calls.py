@@ -7,6 +7,7 @@ import abc
 import collections
 import contextlib
 import functools
+import pickle
 import traceback
 import warnings
 
@@ -428,3 +429,25 @@ def test_modes_inside_a_function(mode):
             x = torch.ones(2, 2) * i
             torch.testing.assert_close(compiled(x, i % 2), eager(x, i % 2))
             assert seen == want
+
+
+def doubled(x):
+    return x * 2
+
+
+@framejit.compile
+def tripled(x):
+    return x * 3
+
+
+def test_pickle():
+    """By the name that leads to it, otherwise as compile() of the function that stands there."""
+    assert pickle.loads(pickle.dumps(tripled)) is tripled
+    options = {"fullgraph": True, "options": {"recompile_limit": 3}}
+    again = pickle.loads(pickle.dumps(framejit.compile(doubled, **options)))
+    assert again.__wrapped__ is doubled and again(torch.ones(1)) == 2
+    function, arguments = again.__reduce__()
+    assert function.func is framejit.compile and arguments == (doubled,)
+    assert options.items() <= function.keywords.items()
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        pickle.dumps(framejit.compile(lambda x: x))
