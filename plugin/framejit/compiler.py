@@ -84,6 +84,18 @@ def _prepare_torch():
             _torch_is_ready = True
 
 
+def _reduced(compiled, target, options):
+    """For pickle: the name that leads to `compiled`, as with functions; where it leads to something else, compile() of the original."""
+    found = sys.modules.get(compiled.__module__)
+    for name in compiled.__qualname__.split("."):
+        found = getattr(found, name, None)
+    if found is compiled:
+        return compiled.__qualname__
+    own = {name: value for name, value in options.items() if name in KEYWORDS}
+    own["options"] = {name: value for name, value in options.items() if name not in KEYWORDS} or None
+    return functools.partial(compile, **own), (target,)
+
+
 def _is_compiled(target):
     """What make_callable returned, for a function or for a bound method."""
     return isinstance(target, (_C.CompiledFunction, _C.CompiledMethod))

@@ -13,6 +13,26 @@ namespace framejit {
 PyObject* break_function = nullptr;   // framejit.graph_break
 PyObject* disabled_marker = nullptr;  // attribute of functions made by framejit.disable
 
+static PyObject* function_of_module(const char* module, const char* name) {  // new reference, null without an error
+    PyRef m = PyRef::steal(PyImport_ImportModule(module));
+    PyObject* found = m ? PyObject_GetAttrString(m.get(), name) : nullptr;
+    PyErr_Clear();
+    return found;
+}
+// isinstance() and issubclass() ask a metaclass that may look at anything of the object. ABCMeta asks C, which looks at its class.
+static bool asks_python(PyObject* type) {
+    static PyObject* const check = PyUnicode_InternFromString("__instancecheck__");
+    static PyObject* const abstract = function_of_module("abc", "ABCMeta");
+    PyObject* how = PyType_Check(type) ? _PyType_Lookup(Py_TYPE(type), check) : nullptr;
+    return how && PyFunction_Check(how) && how != _PyType_Lookup((PyTypeObject*)abstract, check);
+}
+static bool any_asks_python(PyObject* types) {
+    if (!PyTuple_Check(types)) return asks_python(types);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(types); ++i)
+        if (any_asks_python(PyTuple_GET_ITEM(types, i))) return true;
+    return false;
+}
+
 // The handlers of SPECIAL rows. Each returns the shadow of the result (kOpen: by identity).
 struct CallPolicy {
     Recorder& r;
@@ -41,7 +61,7 @@ struct CallPolicy {
         if (shadows[0] == Unknown)
             r.hole(args[0]);
         else if (shadows[0] > 0) {
-            if (args[0] == Py_None)
+            if (args[0] == Py_None || (total > 1 && valued(args[0]) && any_asks_python(args[1])))
                 r.guard(GuardKind::Value, shadows[0], args[0]);
             else if (PyType_Check(args[0]))
                 r.guard(GuardKind::Identity, shadows[0], args[0]);
@@ -55,6 +75,17 @@ struct CallPolicy {
                 r.guard(GuardKind::Identity, shadows[1], args[1]);
         }
         return Internal;
+    }
+    // What an abstract class says of others holds until something is registered with any of them, which moves the token.
+    int abstract_check() {
+        static PyObject* const token = function_of_module("_abc", "get_cache_token");
+        PyRef now = PyRef::steal(token ? PyObject_CallNoArgs(token) : nullptr);
+        if (!now) PyErr_Clear();
+        if (!now || total != 2) return open();
+        r.guard(GuardKind::Value, r.sources.child(SourceKind::Answer, r.sources.constant(token)), now.get());
+        PyObject* object_and_class[2] = {args[1], args[0]};
+        const int their_shadows[2] = {shadows[1], shadows[0]};
+        return CallPolicy{r, fn, object_and_class, their_shadows, 2, name}.is_instance();
     }
     int get_attribute() {
         if (total < 2 || !PyUnicode_Check(args[1])) return open();
@@ -180,6 +211,8 @@ int (CallPolicy::* special_of(const std::string& name))() {
         {"builtins.isinstance", &CallPolicy::is_instance},
         {"builtins.issubclass", &CallPolicy::is_instance},
         {"builtins.callable", &CallPolicy::is_instance},
+        {"_abc._abc_instancecheck", &CallPolicy::abstract_check},
+        {"_abc._abc_subclasscheck", &CallPolicy::abstract_check},
         {"builtins.getattr", &CallPolicy::get_attribute},
         {"builtins.hasattr", &CallPolicy::get_attribute},
         {"builtins.setattr", &CallPolicy::set_attribute},
@@ -206,33 +239,6 @@ static PyObject* context_class(PyObject* fn) {
     static PyObject* const name = PyUnicode_InternFromString("_backward_cls");
     PyObject* found = _PyType_Lookup(reinterpret_cast<PyTypeObject*>(self), name);
     return found && PyType_Check(found) ? found : nullptr;
-}
-
-// A call that hands out what somebody else keeps: the referent of a weak reference, a hit in an lru_cache. kOpen: neither.
-int Recorder::kept_result(PyObject* fn, int fn_shadow, PyObject** args, const int* shadows, int total, PyObject* kw) {
-    if (fn_shadow <= 0) return kOpen;
-    if (PyWeakref_CheckRefExact(fn) && total == 0) {
-        int source = sources.child(SourceKind::Referent, fn_shadow);
-        bool gone = PyWeakref_GET_OBJECT(fn) == Py_None;
-        if (gone) guard(GuardKind::Missing, source);
-        return gone ? int(Internal) : source;
-    }
-    if (!is_lru_cache(fn)) return kOpen;
-    for (int i = 0; i < total; ++i) {
-        if (shadows[i] == Unknown || is_tensor(args[i])) return kOpen;
-        bool constant = valued(args[i]) || constant_tuple(args[i]);
-        bool by_address = Py_TYPE(args[i])->tp_hash == PyBaseObject_Type.tp_hash;  // another hash may be Python: not here
-        if (!constant && (shadows[i] <= 0 || !by_address)) return kOpen;
-    }
-    PyRef key = PyRef::steal(lru_key(args, total, kw));
-    Py_hash_t hash = key ? PyObject_Hash(key.get()) : -1;
-    if (hash == -1) return PyErr_Clear(), kOpen;
-    for (int i = 0; i < total; ++i)
-        if (shadows[i] > 0) guard(valued(args[i]) ? GuardKind::Value : GuardKind::Identity, shadows[i], args[i]);
-    int source = sources.child(SourceKind::Cached, fn_shadow, key.get());
-    if (lru_cached(fn, key.get(), hash)) return source;
-    guard(GuardKind::Missing, source);  // the function runs, and is recorded
-    return kOpen;
 }
 
 // np.sqrt(64) and what is computed from it; arrays are not numbers.
@@ -283,11 +289,13 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
         if (total && !kw) return (CallPolicy{*this, fn, args, shadows, total, row.name}.*row.special)();
         break;
     case Policy::MUTATE:
-        if (total && is_tensor(args[0])) break;                                           // operator.iadd: dispatch sees it
-        if (total && shadows[0] > 0 && opaque_value(args[0]) && PyCFunction_Check(fn)) {  // operator.iadd on an array; methods are known
-            note_break(break_opaque_object, args[0], fn);
+        if (total && is_tensor(args[0])) break;                  // operator.iadd: dispatch sees it
+        if (total && shadows[0] > 0 && opaque_value(args[0])) {  // operator.iadd on an array; what it hands out has no source
+            note_break(foreign(shadows[0]) ? break_foreign : break_opaque_object, args[0], fn);
             return kOpen;
         }
+        [[fallthrough]];
+    case Policy::STORES:
         if (total && shadows[0] > 0) {
             mutating(args[0], shadows[0], false);
             read_stored(shadows[0]);  // its result may be what was put in before
@@ -308,12 +316,12 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
     case Policy::EFFECT: {
         bool plain = true;
         for (int i = 0; i < positional; ++i) plain = plain && (valued(args[i]) || code_like(args[i]));
-        if (!plain)
-            note_break(break_effect, nullptr, fn);
-        else
-            call_event(fn, Internal, args, shadows, total, kw);
+        if (!plain) return note_break(break_effect, nullptr, fn), Internal;
+        call_event(fn, Internal, args, shadows, total, kw);
+        unwatch();
         return Internal;
     }
+    case Policy::WARNS: return warns(fn, args, shadows, total, positional, kw), Internal;
     case Policy::LEAK: {
         if (total == 1 && row.name == "torch._C.TensorBase.tolist" && is_tensor(args[0]) && guard_data(args[0])) {
             use(args[0], shadows[0]);

@@ -50,6 +50,7 @@ void Recorder::call_event(PyObject* fn, int fn_shadow, PyObject** args, const in
 }
 
 void Recorder::show_mode() {
+    if (std::exchange(unwatched_, false)) active_recorder = this;
     if (std::exchange(hidden_mode_, false) && push_mode() < 0) PyErr_Clear();
 }
 // The current instruction of a frame has raised: what it was to do outside has not happened.

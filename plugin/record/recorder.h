@@ -2,6 +2,8 @@
 //   reads.cpp         where values come from: sources, shadows, identity table, guards
 //   instructions.cpp  before/after each instruction: moves shadows, notes reads and writes
 //   calls.cpp         calls of C callables: the call policy
+//   caches.cpp        weak references and caches, which hand out what is there already
+//   warnings.cpp      warnings.warn, which looks at the frames
 //   dispatch.cpp      the operator log (a torch dispatch mode)
 //   recipe.cpp        how to build the exit state and the arguments of events again
 // A recording is rooted at one frame; sources are relative to that frame's slots at entry (slot -1 is its function).
@@ -55,6 +57,8 @@ struct Recipes {
     std::vector<PyRef> held;
 };
 
+extern thread_local class Recorder* active_recorder;  // null: what runs is no part of a recording
+
 class Recorder {
 public:
     struct Shadow {
@@ -101,6 +105,9 @@ public:
     void fail(std::string why) {
         if (failure.empty()) failure = std::move(why);
     }  // the region cannot be replayed at all
+
+    // It made something that a functools.lru_cache keeps from now on: a replay would not, and the next recording finds it there.
+    bool fills_a_cache() const;
 
     // The exit state: recipes of the live slots of the root, or of its result. Valid as long as the objects do not change.
     int recipe_of(PyObject* value, int shadow);
@@ -201,6 +208,7 @@ private:
     int c_call(Shadow&, PyObject* fn, PyObject** args, const int* shadows, int total, int positional, PyObject* kwnames);
     void base_setitem(PyObject* self, int shadow, PyObject** key_value, const int* shadows);
     int kept_result(PyObject* fn, int fn_shadow, PyObject** args, const int* shadows, int total, PyObject* kwnames);
+    bool note_cache(PyObject* lru_cache);
     void slot_event(PyObject* self, int shadow, PyObject* name, PyObject** args, const int* shadows, int total, PyObject* kw);
     void handed_to_c(PyObject* callable);
     int slot_wrapper(PyObject* fn, PyObject** args, const int* shadows, int total, PyObject* kw);
@@ -217,6 +225,10 @@ private:
     void call_event(PyObject* fn, int fn_shadow, PyObject** args, const int* shadows, int total, PyObject* kwnames);
     void raised(Shadow&);
     void show_mode();
+    void unwatch() { unwatched_ = std::exchange(active_recorder, nullptr) == this; }
+    void warns(PyObject* fn, PyObject** args, const int* shadows, int total, int positional, PyObject* kw);
+    Frame* warned_frame(long level, PyObject* frames);
+    bool warnings_changed();
     uint64_t location(int source, PyObject* key);
     void wrote(int source, PyObject* key, int shadow);
     bool written(int source, PyObject* key);                 // and what was written into written_shadow_
@@ -262,7 +274,8 @@ private:
         PyRef token;
     };
     std::vector<ContextSet> context_sets_;
-    bool result_of_event_ = false;  // the call in progress is the last event, and somebody may use its result
+    std::vector<std::pair<PyRef, long>> caches_;  // every functools.lru_cache that was asked, and its misses until then
+    bool result_of_event_ = false;                // the call in progress is the last event, and somebody may use its result
     std::unordered_map<int, std::vector<std::pair<PyRef, bool>>> set_keys_;  // by dict: keys that were set, and whether they were there
     std::unordered_set<int> shrunk_;                                         // dicts that lost attributes
     std::unordered_map<int, int64_t> grown_;                                 // containers that were only appended to: their length at entry
@@ -283,13 +296,13 @@ private:
     bool broken_ = false, lifting_ = false;  // lifting_: the argument of lift_fresh, data that Python made
     bool gc_was_on_ = false;
     bool hidden_mode_ = false;  // for the call in progress
+    bool unwatched_ = false;    // the same: an event does it again, with all that it calls
     bool inference_ = false;    // at entry: what the graph makes is of this mode
 };
 
 inline uint64_t data_place(const void* code, int unit) { return uint64_t(code) * 31 + uint64_t(unit); }
 
 // The operator log. The mode is on torch's stack while a recording runs; `active_recorder` says whose.
-extern thread_local Recorder* active_recorder;
 extern thread_local long idle_operators;  // seen by the mode while nothing was recorded
 int init_dispatch();                      // after init_torch(); -1 with a Python error
 int push_mode();

@@ -79,6 +79,7 @@ void Recorder::handed_to_c(PyObject* v) {
         handed_to_c(function.get());
         return use(args.get(), Internal);
     }
+    if (is_lru_cache(v) && lookup(v, false) > 0) return note_break(break_unknown_call, nullptr, v);  // what it keeps has no source there
     if (!strcmp(type, "operator.attrgetter") || !strcmp(type, "operator.methodcaller")) return note_break(break_opaque_object, v);
     if (!PyCFunction_Check(v) && !Py_IS_TYPE(v, &PyMethodDescr_Type) && !Py_IS_TYPE(v, &PyWrapperDescr_Type)) return;
     PyObject* method = unbound(v);

@@ -58,11 +58,14 @@ PyObject* compiled_repr(PyObject* self) {
     return PyUnicode_FromFormat("<framejit.compile of %U>", reinterpret_cast<PyFunctionObject*>(cast(self)->function)->func_qualname);
 }
 
-// By name, as functions are; a method as an attribute of its object.
+// A function by name or as what compile() does to one (compiler.py); a method as an attribute of its object.
 PyObject* compiled_reduce(PyObject* self, PyObject*) {
     CompiledFunction* f = cast(self);
     auto* function = reinterpret_cast<PyFunctionObject*>(f->function);
-    if (!f->self) return PyObject_GetAttrString(self, "__qualname__");
+    if (!f->self) {
+        PyRef compiler = PyRef::steal(PyImport_ImportModule("framejit.compiler"));
+        return compiler ? PyObject_CallMethod(compiler.get(), "_reduced", "(OOO)", self, f->target, f->options) : nullptr;
+    }
     PyRef builtins = PyRef::steal(PyImport_ImportModule("builtins"));
     PyRef getattr = PyRef::steal(builtins ? PyObject_GetAttrString(builtins.get(), "getattr") : nullptr);
     return getattr ? Py_BuildValue("O(OO)", getattr.get(), f->self, function->func_name) : nullptr;

@@ -63,6 +63,12 @@ PyObject* call_slow(CompiledFunction* f, PyObject* callable, PyObject* const* ar
     if (plain) return PyObject_Vectorcall(callable, args, nargsf, kwnames);
     if (set_up_torch() < 0) return nullptr;
     FunctionProgram& program = *program_of(f);
+    if (mode_is_on()) {  // the program's own: it is to see every operator. No region was recorded under one, so none has been found
+        ++program.calls.total;
+        ++program.calls.eager;
+        program.stays_eager(*program.entry_point(), "a dispatch mode or function mode of torch is on while it is called");
+        return PyObject_Vectorcall(callable, args, nargsf, kwnames);
+    }
     PyRef keep = PyRef::share(reinterpret_cast<PyObject*>(f));
     PyObject* result;
     bool recorded, compiled;

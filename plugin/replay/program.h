@@ -48,6 +48,7 @@ struct Point {
     int unit = 0;
     std::vector<std::shared_ptr<Entry>> entries;  // whoever runs one holds it: another thread may drop it meanwhile
     int recordings = 0, failures = 0, empty = 0;
+    int unsettled = 0;               // recordings that filled a cache
     long visits = 0, try_again = 0;  // visits before the next recording is tried
     long eager_operators = 0;        // of a recording that cannot be replayed
     bool eager = false;              // recompile limit reached, or recordings keep failing

@@ -301,7 +301,7 @@ PyObject* RegionPlan::make_reduced(Made& m, int i) const {
         if (items == Py_None) continue;
         for (Py_ssize_t n = 0; n < PyList_GET_SIZE(items); ++n) {
             PyObject* x = PyList_GET_ITEM(items, n);
-            PyRef ok = k == 3 ? PyRef::steal(PyObject_CallMethod(o, "append", "O", x))
+            PyRef ok = k == 3 ? PyRef::steal(PyObject_CallMethod(o, "append", "(O)", x))
                               : PyRef::share(PyObject_SetItem(o, PyTuple_GET_ITEM(x, 0), PyTuple_GET_ITEM(x, 1)) < 0 ? nullptr : Py_None);
             if (!ok) return nullptr;
         }

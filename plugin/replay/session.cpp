@@ -173,6 +173,8 @@ PyObject* const* Session::entry_slots(Frame* f, int depth) {  // [-1] is the fun
     return slots_.data() + 1;
 }
 const Ins* Session::point(Activation& a, Frame* f, const Ins& ins, PyObject**& sp) {
+    if (mode_pushed_ && pop_mode() == 0) mode_pushed_ = false;
+    if (mode_pushed_ || mode_is_on()) return &ins;  // one that the function has entered, maybe above ours
     Point& p = program_.point(code_of(f), ins.start);
     if (program_.try_whole(p)) {
         whole_ = true;
@@ -333,10 +335,12 @@ bool Session::finish(Activation& a, Frame* f, const Ins& ins, PyObject** sp, PyO
     const bool whole = whole_ && result;
     stop_recording();
     double record_ms = now_ms() - started_ms_;
-    std::unique_ptr<Recorder> r = std::move(recorder_);  // first: nothing below is part of the region
-    Point& p = *recording_point_;
     a.is_root = false;
     a.recording = 0;
+    if (mode_pushed_ || mode_is_on())  // one that the region has entered: it would see what we ask torch
+        return abandon("a dispatch mode or function mode of torch is on where it ends"), true;
+    std::unique_ptr<Recorder> r = std::move(recorder_);  // first: nothing below is part of the region
+    Point& p = *recording_point_;
     if (r->ops.empty() && r->failure.empty()) {  // nothing to gain; other paths from here may have some
         ++p.empty;
         p.try_again = p.visits + (1L << std::min(p.empty, 20));
@@ -377,6 +381,9 @@ void guard_aliasing(Recorder& r, const CapturedGraph& g) {
             if (source(size_t(w)) > 0 && storage != r.tensors[g.inputs[size_t(w)]].storage) add(GuardKind::Disjoint, size_t(w), i);
 }
 }  // namespace
+namespace {
+constexpr int kFillings = 8;  // recordings that fill a cache, before they count as failures
+}
 void Session::store(Recorder& r, ExitState exit, int line) {
     Point& p = *recording_point_;
     double start_ms = now_ms();
@@ -385,6 +392,10 @@ void Session::store(Recorder& r, ExitState exit, int line) {
         p.eager_operators = long(r.ops.size());
         put_off(why);
     };
+    if (r.fills_a_cache()) {
+        if (++p.unsettled > kFillings) fails("a functools.lru_cache gets something new in every recorded call");
+        return;
+    }
     std::unique_ptr<RegionPlan> plan = RegionPlan::build(r, std::move(exit), error);
     if (!plan) {
         bool again = false;
@@ -412,7 +423,7 @@ void Session::store(Recorder& r, ExitState exit, int line) {
     e->compile_ms = now_ms() - start_ms;
     e->line_from = std::max(line_at(r.root_code, r.entry_unit), r.root_code->co_firstlineno);
     e->line_to = line;
-    p.failures = 0;
+    p.failures = p.unsettled = 0;
     p.eager_operators = 0;
     p.entries.insert(p.entries.begin(), std::move(e));
 }

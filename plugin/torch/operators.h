@@ -30,7 +30,7 @@ struct OpSchema {
 bool draws(const OpSchema&, PyObject* args, PyObject* kwargs);
 // Does it raise for some values of its arguments (an index out of range)?
 bool raises_by_value(std::string_view op);
-bool never_raises(std::string_view op);  // with arguments of the recorded shapes and dtypes
+bool never_raises(std::string_view op);                  // with arguments of the recorded shapes and dtypes
 PyObject* default_of(const OpSchema&, size_t argument);  // borrowed; null: required
 // Cached per overload object. Null with a Python error when `overload` is no OpOverload (a higher order operator).
 const OpSchema* schema_of(PyObject* overload);

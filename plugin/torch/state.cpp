@@ -34,6 +34,7 @@ uint8_t grad_bit = 0, inference_bit = 0;
 bool words_work = false;
 uint64_t autocast_keys = 0;
 uint64_t inference_included = 0;  // the included word in inference mode
+uint64_t mode_keys = 0;           // bits of the included word while any dispatch mode is on
 
 struct ThreadWords {
     uint64_t* keys = nullptr;  // {included, excluded}, stored as difference from torch's defaults
@@ -148,6 +149,7 @@ bool self_test() {
     inference_bit = uint8_t(inference[flag_at] & ~plain[flag_at]);  // inference mode turns the grad bit off too
     inference_included = key_word(at(2), kIncluded);
     for (long i = 3; i < autocasts_end; ++i) autocast_keys |= key_word(at(i), kExcluded) ^ key_word(at(0), kExcluded);
+    mode_keys = key_word(at(0), kIncluded) ^ key_word(at(autocasts_end), kIncluded);
     auto one_bit = [](uint8_t bits) { return bits && !(bits & (bits - 1)); };
     return changed == 1 && one_bit(grad_bit) && inference_bit && autocast_keys && differs(at(0), at(autocasts_end), kIncluded) &&
            differs(at(0), at(autocasts_end + 1), kDepth) && differs(at(0), at(autocasts_end + 2), kDisabled) &&
@@ -243,6 +245,12 @@ std::string GlobalState::difference() const {
 
 bool grad_enabled() { return words_work ? uint8_t(*here().flags) & grad_bit : ask(asked.grad); }
 bool inference_mode() { return words_work ? uint8_t(*here().flags) & inference_bit : ask(asked.inference); }
+
+bool mode_is_on() {
+    if (words_work) [[likely]]
+        return (here().keys[0] & mode_keys) || function_modes();
+    return ask(asked.dispatch_modes) || ask(asked.modes);
+}
 
 bool ordinary_thread() {
     if (!words_work) return false;

@@ -18,7 +18,7 @@ int tensor_tier();   // 0 probed offsets, 1 C ABI, 2 DLPack, 3 Python; FRAMEJIT_
 bool is_tensor(PyObject*);          // torch.Tensor or a subclass
 PyTypeObject* tensor_type();        // torch.Tensor, borrowed
 bool is_wrapped(PyObject* tensor);  // by functorch (vmap, grad): operators reach the tensor behind it
-bool is_lazy(uint64_t key_set);  // its elements are the conjugates, or negatives, of what lies in memory
+bool is_lazy(uint64_t key_set);     // its elements are the conjugates, or negatives, of what lies in memory
 bool is_strided_tensor(PyObject*);  // not sparse, nested, quantised or of an opaque library
 bool is_plain_tensor(PyObject*);    // exactly torch.Tensor or torch.nn.Parameter
 
@@ -95,6 +95,7 @@ struct GlobalState {
 GlobalState global_state(bool full = false);
 bool grad_enabled();
 bool inference_mode();
+bool mode_is_on();  // a TorchDispatchMode or TorchFunctionMode sees what this thread does; the recorder's own is one too
 
 ParallelFor parallel_for();  // torch_parallel_for; runs inline in a forked child
 int num_threads();           // torch's intra-op count of the calling thread
