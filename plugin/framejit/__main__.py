@@ -27,6 +27,8 @@ def command_run(args):
         path, args = (args[1:2] or [""])[0], args[2:]
     if not args or path == "":
         return usage("run needs a script")
+    if not os.path.exists(args[0]):
+        return usage(f"there is no script {args[0]}")
     sys.argv[:] = args
     sys.path[0] = os.path.dirname(os.path.abspath(args[0]))
     try:
