@@ -48,7 +48,8 @@ bool is_lru_cache(PyObject*);  // a functools.lru_cache wrapper written in C
 PyObject* lru_key(PyObject* const* args, Py_ssize_t total, PyObject* keywords);
 // What it keeps for a key, borrowed, or null. It is not called, and its counters and order stay.
 PyObject* lru_cached(PyObject* wrapper, PyObject* key, Py_hash_t hash);
-size_t c_stack_left();  // bytes; under the hook every Python call uses the C stack
+PyObject* lru_entries(PyObject* wrapper);  // its dict by key, borrowed, or null
+size_t c_stack_left();                     // bytes; under the hook every Python call uses the C stack
 
 // ---- neutral instructions ----
 // Named after CPython 3.11's opcodes; caches dropped, EXTENDED_ARG folded, specialised forms undone, superinstructions split, jumps

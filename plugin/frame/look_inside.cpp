@@ -82,10 +82,14 @@ PyObject* lru_key(PyObject* const* args, Py_ssize_t total, PyObject* keywords) {
     return key;
 }
 
+PyObject* lru_entries(PyObject* wrapper) {
+    PyObject* cache = is_lru_cache(wrapper) ? reinterpret_cast<PyObject**>(wrapper)[places.cache] : nullptr;
+    return cache && PyDict_Check(cache) ? cache : nullptr;
+}
+
 PyObject* lru_cached(PyObject* wrapper, PyObject* key, Py_hash_t hash) {
-    if (!is_lru_cache(wrapper)) return nullptr;
-    PyObject* cache = reinterpret_cast<PyObject**>(wrapper)[places.cache];
-    PyObject* value = cache && PyDict_Check(cache) ? _PyDict_GetItem_KnownHash(cache, key, hash) : nullptr;
+    PyObject* cache = lru_entries(wrapper);
+    PyObject* value = cache ? _PyDict_GetItem_KnownHash(cache, key, hash) : nullptr;
     if (PyErr_Occurred()) PyErr_Clear();
     return value && Py_IS_TYPE(value, places.link) ? reinterpret_cast<PyObject**>(value)[places.result] : value;
 }

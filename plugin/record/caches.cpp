@@ -5,6 +5,21 @@
 namespace framejit {
 namespace {
 
+// Another hash may be Python's, or that of a value.
+bool hashed_by_address(PyObject* o) { return is_tensor(o) || Py_TYPE(o)->tp_hash == PyBaseObject_Type.tp_hash; }
+
+// The key of a cache that keeps one value and has it; null otherwise.
+PyRef lru_only_key(PyObject* cache) {
+    PyRef parameters = PyRef::steal(PyObject_CallMethod(cache, "cache_parameters", nullptr));
+    PyObject* size = parameters && PyDict_Check(parameters.get()) ? PyDict_GetItemString(parameters.get(), "maxsize") : nullptr;
+    PyErr_Clear();
+    PyObject* entries = size && PyLong_Check(size) && PyLong_AsLong(size) == 1 ? lru_entries(cache) : nullptr;
+    PyObject *key = nullptr, *value;
+    Py_ssize_t at = 0;
+    if (entries && PyDict_GET_SIZE(entries) == 1) PyDict_Next(entries, &at, &key, &value);
+    return PyRef::share(key);
+}
+
 // How often a cache has not found what it was asked for; -1: it keeps nothing (maxsize=0), or does not say.
 long misses(PyObject* cache, bool* bounded = nullptr) {
     Recorder* self = std::exchange(active_recorder, nullptr);  // a named tuple is made by Python
@@ -19,19 +34,19 @@ long misses(PyObject* cache, bool* bounded = nullptr) {
 }  // namespace
 
 bool Recorder::fills_a_cache() const {
-    for (const auto& [cache, before] : caches_)
-        if (misses(cache.get()) != before) return true;
+    for (const AskedCache& asked : caches_)
+        if (!asked.thrashes && misses(asked.cache.get()) - asked.misses > asked.in_vain) return true;
     return false;
 }
 
-// True: it throws out what was not used for the longest time, so that being asked changes it.
-bool Recorder::note_cache(PyObject* cache) {
+Recorder::AskedCache* Recorder::asked_cache(PyObject* cache) {
+    for (AskedCache& asked : caches_)
+        if (asked.cache.get() == cache) return &asked;
     bool bounded = false;
     const long before = misses(cache, &bounded);
-    bool known = before < 0;
-    for (const auto& [other, _] : caches_) known |= other.get() == cache;
-    if (!known) caches_.emplace_back(PyRef::share(cache), before);
-    return bounded && before >= 0;
+    if (before < 0) return nullptr;
+    caches_.push_back({PyRef::share(cache), before, lru_only_key(cache), bounded});
+    return &caches_.back();
 }
 
 // kOpen: something else is called, or a cache that has nothing yet and calls its function.
@@ -44,12 +59,14 @@ int Recorder::kept_result(PyObject* fn, int fn_shadow, PyObject** args, const in
         return gone ? int(Internal) : source;
     }
     if (!is_lru_cache(fn)) return kOpen;
-    const bool bounded = note_cache(fn);
+    AskedCache* asked = asked_cache(fn);
+    bool in_vain = false;  // the key holds an object of this call: no cache can have it
+    for (int i = 0; i < total; ++i) in_vain |= shadows[i] == Internal && !valued(args[i]) && hashed_by_address(args[i]);
+    if (in_vain && asked) ++asked->in_vain;
     for (int i = 0; i < total; ++i) {
         if (shadows[i] == Unknown || is_tensor(args[i])) return kOpen;
         bool constant = valued(args[i]) || constant_tuple(args[i]);
-        bool by_address = Py_TYPE(args[i])->tp_hash == PyBaseObject_Type.tp_hash;  // another hash may be Python: not here
-        if (!constant && (shadows[i] <= 0 || !by_address)) return kOpen;
+        if (!constant && (shadows[i] <= 0 || !hashed_by_address(args[i]))) return kOpen;
     }
     PyRef key = PyRef::steal(lru_key(args, total, kw));
     Py_hash_t hash = key ? PyObject_Hash(key.get()) : -1;
@@ -57,11 +74,17 @@ int Recorder::kept_result(PyObject* fn, int fn_shadow, PyObject** args, const in
     for (int i = 0; i < total; ++i)
         if (shadows[i] > 0) guard(valued(args[i]) ? GuardKind::Value : GuardKind::Identity, shadows[i], args[i]);
     int source = sources.child(SourceKind::Cached, fn_shadow, key.get());
+    if (filled_.count(source)) return kOpen;  // in this region: known by identity
     if (lru_cached(fn, key.get(), hash)) {
-        if (bounded) call_event(fn, fn_shadow, args, shadows, total, kw);
+        if (asked && asked->bounded) call_event(fn, fn_shadow, args, shadows, total, kw);
         return source;
     }
-    guard(GuardKind::Missing, source);  // the function runs, and is recorded
+    // The function runs, and is recorded. What a cache of one held at entry was thrown out for what the region asked for before: it will be
+    // so in every call, which makes it anew.
+    const bool thrown_out = asked && asked->only_key && PyObject_RichCompareBool(asked->only_key.get(), key.get(), Py_EQ) == 1;
+    if (thrown_out) asked->thrashes = true;
+    guard(thrown_out ? GuardKind::Present : GuardKind::Missing, source);
+    filled_.insert(source);
     return kOpen;
 }
 

@@ -208,7 +208,15 @@ private:
     int c_call(Shadow&, PyObject* fn, PyObject** args, const int* shadows, int total, int positional, PyObject* kwnames);
     void base_setitem(PyObject* self, int shadow, PyObject** key_value, const int* shadows);
     int kept_result(PyObject* fn, int fn_shadow, PyObject** args, const int* shadows, int total, PyObject* kwnames);
-    bool note_cache(PyObject* lru_cache);
+    struct AskedCache {  // a functools.lru_cache, as it was when the region first asked it
+        PyRef cache;
+        long misses;
+        PyRef only_key;         // of a cache of one
+        bool bounded;           // it throws out what was not used for the longest time, so that being asked changes it
+        long in_vain = 0;       // asked for what no cache can have
+        bool thrashes = false;  // a cache of one is asked for more than one thing in each call: it keeps nothing from call to call
+    };
+    AskedCache* asked_cache(PyObject* lru_cache);  // null: it keeps nothing
     void slot_event(PyObject* self, int shadow, PyObject* name, PyObject** args, const int* shadows, int total, PyObject* kw);
     void handed_to_c(PyObject* callable);
     int slot_wrapper(PyObject* fn, PyObject** args, const int* shadows, int total, PyObject* kw);
@@ -274,8 +282,9 @@ private:
         PyRef token;
     };
     std::vector<ContextSet> context_sets_;
-    std::vector<std::pair<PyRef, long>> caches_;  // every functools.lru_cache that was asked, and its misses until then
-    bool result_of_event_ = false;                // the call in progress is the last event, and somebody may use its result
+    std::vector<AskedCache> caches_;
+    std::unordered_set<int> filled_;  // sources (Cached) that were missing
+    bool result_of_event_ = false;    // the call in progress is the last event, and somebody may use its result
     std::unordered_map<int, std::vector<std::pair<PyRef, bool>>> set_keys_;  // by dict: keys that were set, and whether they were there
     std::unordered_set<int> shrunk_;                                         // dicts that lost attributes
     std::unordered_map<int, int64_t> grown_;                                 // containers that were only appended to: their length at entry

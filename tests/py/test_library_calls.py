@@ -451,3 +451,15 @@ def test_pickle():
     assert options.items() <= function.keywords.items()
     with pytest.raises((pickle.PicklingError, AttributeError)):
         pickle.dumps(framejit.compile(lambda x: x))
+
+
+@pytest.mark.parametrize("ask", [lambda g, x: g(1) * 2 + g(2) + g(3), lambda g, x: g(x.sum()) + 1], ids=["in turn", "with a new key"])
+def test_a_cache_that_keeps_nothing_from_call_to_call(ask):
+    """One element, asked for several things, or for what only this call has: every call makes them anew, compiled ones too."""
+    cache = functools.lru_cache(maxsize=1)(lambda k: torch.ones(2) * k)
+    compiled = framejit.compile(lambda x: ask(cache, x) * x, wait=True)
+    with torch.no_grad():
+        for n in range(8):
+            x = torch.ones(2) * n
+            assert torch.equal(compiled(x), ask(functools.cache(lambda k: torch.ones(2) * k), x) * x)
+    assert framejit.report(compiled).calls["compiled"] >= 5
