@@ -160,11 +160,11 @@ bool find_version(const std::vector<void*>& base, const std::vector<void*>& alia
     return found == 1;
 }
 
-// A shared pointer is two words; the first one is the object.
-bool only_shared(const Offsets& candidates, int& field) {
-    if (candidates.size() != 2) return false;
+// An owning pointer: one word, or the two of a std::shared_ptr, of which the first is the object (grad_fn in torch 2.10).
+bool only_pointer(const Offsets& candidates, int& field) {
+    if (candidates.empty() || candidates.size() > 2) return false;
     field = *candidates.begin();
-    return *candidates.rbegin() == field + 8;
+    return candidates.size() == 1 || *candidates.rbegin() == field + 8;
 }
 
 // Takes a step with each of its tensors. What changed as described in the block of every one of them?
@@ -200,8 +200,8 @@ Offsets changed(PyObject* steps, const Change& change) {
 bool find_autograd(PyObject* steps) {
     return only(changed(steps, {"meta", zero_words, nonzero_words, false}), layout.meta) &&
            only(changed(steps, {"flag", one_bytes, zero_bytes, true}), layout.flag) &&
-           only_shared(changed(steps, {"tangent", zero_words, nonzero_words, true}), layout.tangent) &&
-           only(changed(steps, {"grad_fn", zero_words, nonzero_words, true}), layout.grad_fn);
+           only_pointer(changed(steps, {"tangent", zero_words, nonzero_words, true}), layout.tangent) &&
+           only_pointer(changed(steps, {"grad_fn", zero_words, nonzero_words, true}), layout.grad_fn);
 }
 
 bool probe(PyObject* made) {
