@@ -290,9 +290,11 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
     case Policy::SPECIAL:
         if (total && !kw) return (CallPolicy{*this, fn, args, shadows, total, row.name}.*row.special)();
         break;
+    case Policy::OWN:
     case Policy::MUTATE:
-        if (total && is_tensor(args[0])) break;                  // operator.iadd: dispatch sees it
-        if (total && shadows[0] > 0 && opaque_value(args[0])) {  // operator.iadd on an array; what it hands out has no source
+        if (total && is_tensor(args[0])) break;  // operator.iadd: dispatch sees it
+        if (total && shadows[0] > 0 &&
+            (policy == Policy::OWN || opaque_value(args[0]))) {  // operator.iadd on an array; what it hands out has no source
             note_break(foreign(shadows[0]) ? break_foreign : break_opaque_object, args[0], fn);
             return kOpen;
         }
@@ -301,8 +303,10 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
         if (total && shadows[0] > 0) {
             mutating(args[0], shadows[0], false);
             read_stored(shadows[0]);  // its result may be what was put in before
-            for (int i = 1; i < total; ++i)
+            for (int i = 1; i < total; ++i) {
                 if (!is_tensor(args[i])) use(args[i], shadows[i]);
+                if (container(args[0])) sought(args[i], shadows[i], args[0]);  // remove(o)
+            }
             call_event(fn, Internal, args, shadows, total, kw);
             return kOpen;
         }
@@ -347,11 +351,12 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
         break;
     default: break;
     }
+    const bool protocol = policy == Policy::PROTOCOL || policy == Policy::ITERATE || policy == Policy::COMPARES ||
+                          policy == Policy::PRINTS || policy == Policy::HASHES;
     for (int i = 0; i < total; ++i) {
         bool opaque = shadows[i] > 0 && !is_tensor(args[i]) && !valued(args[i]) && !container(args[i]) && !code_like(args[i]);
-        if (opaque && policy != Policy::PROTOCOL && policy != Policy::ITERATE && !heap_type && policy != Policy::UNKNOWN) hole(args[i], fn);
-        if (shadows[i] > 0 && (policy == Policy::PROTOCOL || policy == Policy::ITERATE) && PyIter_Check(args[i]) &&
-            Py_TYPE(args[i])->tp_iter == PyObject_SelfIter && !container(args[i]))
+        if (opaque && !protocol && !heap_type && policy != Policy::UNKNOWN) hole(args[i], fn);
+        if (shadows[i] > 0 && protocol && PyIter_Check(args[i]) && Py_TYPE(args[i])->tp_iter == PyObject_SelfIter && !container(args[i]))
             note_break(break_iterator, args[i]);
         if (policy == Policy::ITERATE && container(args[i])) {
             contents(args[i], shadows[i]);
@@ -359,6 +364,11 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
         }
         use(args[i], shadows[i]);
         if (!heap_type) handed_to_c(args[i]);
+    }
+    for (int i = 0; i < total; ++i) {  // with what they hold, which is known by now
+        if (policy == Policy::COMPARES) pinned(args[i], shadows[i]);
+        if (policy == Policy::PRINTS) told(args[i], shadows[i], "__repr__");
+        if (policy == Policy::HASHES) told(args[i], shadows[i], "__hash__");
     }
     return kOpen;
 }
@@ -382,6 +392,8 @@ int Recorder::call(Shadow& sh, PyObject* fn, int fn_shadow, PyObject** args, con
             guard(GuardKind::Bound, fn_shadow, method);
         else if (code_like(fn))
             guard(GuardKind::Identity, fn_shadow, fn);
+        else if (opaque_value(fn))
+            note_break(break_opaque_object, fn);
         else
             use_type(fn, fn_shadow);
     }

@@ -456,6 +456,7 @@ int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
     bool value_of_class = in_type && !Py_TYPE(in_type)->tp_descr_get && in_class > 0;
     int absent = value_of_class ? in_class : int(kOpen);  // otherwise a method, or __getattr__
     PyObject* d = dict_of(o);
+    if (!d && dict_slot(o)) guard(GuardKind::Missing, sources.child(SourceKind::Item, sources.child(SourceKind::Dict, shadow), name));
     int source = d ? dict_attribute(key, d, shadow, name, absent) : absent;
     return source == kOpen && !in_type ? member_attribute(o, shadow, name) : source;
 }

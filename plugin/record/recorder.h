@@ -3,6 +3,7 @@
 //   instructions.cpp  before/after each instruction: moves shadows, notes reads and writes
 //   calls.cpp         calls of C callables: the call policy
 //   caches.cpp        weak references and caches, which hand out what is there already
+//   identity.cpp      objects that C code compares, hashes or prints by their address
 //   warnings.cpp      warnings.warn, which looks at the frames
 //   dispatch.cpp      the operator log (a torch dispatch mode)
 //   recipe.cpp        how to build the exit state and the arguments of events again
@@ -201,6 +202,12 @@ private:
     int c_call(Shadow&, PyObject* fn, PyObject** args, const int* shadows, int total, int positional, PyObject* kwnames);
     void base_setitem(PyObject* self, int shadow, PyObject** key_value, const int* shadows);
     int kept_result(PyObject* fn, int fn_shadow, PyObject** args, const int* shadows, int total, PyObject* kwnames);
+    void compared(PyObject* a, int sa, PyObject* b, int sb, int depth = 0);
+    void sought(PyObject* a, int sa, PyObject* in);
+    void told(PyObject* value, int shadow, const char* method, int depth = 0);
+    void pinned(PyObject* value, int shadow, int depth = 0);
+    void hashed(PyObject** sp, const int* s, int count, int step);
+    void address_of_slot(PyObject* self, int shadow, PyObject* slot, PyObject** args, const int* shadows, int total);
     bool note_cache(PyObject* lru_cache);
     void slot_event(PyObject* self, int shadow, PyObject* name, PyObject** args, const int* shadows, int total, PyObject* kw);
     void handed_to_c(PyObject* callable);
