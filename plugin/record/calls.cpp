@@ -33,6 +33,17 @@ static bool any_asks_python(PyObject* types) {
     return false;
 }
 
+static bool has_slots(PyTypeObject* t) {
+    static PyObject* const slots = PyUnicode_InternFromString("__slots__");
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(t->tp_mro); ++i)
+        if (PyObject* own = PyDict_GetItemWithError(((PyTypeObject*)PyTuple_GET_ITEM(t->tp_mro, i))->tp_dict, slots)) {
+            const Py_ssize_t n = PyObject_Length(own);
+            if (n < 0) PyErr_Clear();
+            if (n != 0) return true;
+        }
+    return false;
+}
+
 // The handlers of SPECIAL rows. Each returns the shadow of the result (kOpen: by identity).
 struct CallPolicy {
     Recorder& r;
@@ -54,6 +65,17 @@ struct CallPolicy {
         if (!extra) return len;
         PyRef n = PyRef::steal(PyLong_FromLongLong(extra));
         return r.sources.combine(SourceKind::Binary, len, r.sources.constant(n.get()), 0);
+    }
+    // copy and pickle: the state is the object's own dict; C reads slots, for which there is no source.
+    int state() {
+        PyObject* d = dict_of(args[0]);
+        if (shadows[0] <= 0) return open();
+        if (!d || has_slots(Py_TYPE(args[0]))) return r.note_break(break_opaque_object, args[0], fn), int(Recorder::kOpen);
+        for (int i = 1; i < total; ++i) r.use(args[i], shadows[i]);
+        container(args[0]) ? r.use(args[0], shadows[0]) : r.use_type(args[0], shadows[0]);
+        const int of_dict = r.known_source(r.sources.child(SourceKind::Dict, shadows[0]), d);
+        if (!PyDict_GET_SIZE(d)) r.keys(d, of_dict);  // then there is none
+        return Recorder::kOpen;
     }
     int open() {  // all arguments looked at through protocols
         for (int i = 0; i < total; ++i) r.use(args[i], shadows[i]);
@@ -221,6 +243,9 @@ int (CallPolicy::* special_of(const std::string& name))() {
         {"builtins.delattr", &CallPolicy::delete_attribute},
         {"builtins.id", &CallPolicy::identity},
         {"builtins.abs", &CallPolicy::absolute},
+        {"object.__reduce_ex__", &CallPolicy::state},
+        {"object.__reduce__", &CallPolicy::state},
+        {"object.__getstate__", &CallPolicy::state},
         {"torch._C.TensorBase.tensor_split", &CallPolicy::split_at},
         {"torch.tensor_split", &CallPolicy::split_at},
         {"dict.get", &CallPolicy::dict_get},

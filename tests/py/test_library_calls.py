@@ -526,6 +526,7 @@ ADDRESSES = {  # what C code says of an object whose class says nothing, and of 
     "functions": (lambda: [lambda: i for i in range(3)], lambda a, b: (a == b, a in [b])),
     "methods": (lambda: [Method() for _ in range(3)], lambda a, b: a.m == b.m),
     "C methods": (lambda: [[], [], []], lambda a, b: a.append == b.append),
+    "copy": (plain, lambda a, b: (copy.copy(a).v, copy.deepcopy(b).v, a.__reduce_ex__(2)[2])),
     "slots": (lambda: [Slotted(i) for i in range(3)], lambda a, b: copy.copy(a).v),
     "errors": (lambda: [ValueError(i) for i in range(3)], lambda a, b: (str(a), repr(a), copy.copy(a).args)),
     "dates": (dates, lambda a, b: (str(a), a < b, a == b, f"{a}")),
