@@ -33,12 +33,16 @@ static bool getter(PyObject* o, const char* name) {
     const char* n = Py_TYPE(o)->tp_name;
     return n[0] == 'o' && !strncmp(n, "operator.", 9) && !strcmp(n + 9, name);
 }
+// list[int], int | None: what annotations are made of.
+static bool type_expression(PyObject* o) {
+    return Py_IS_TYPE(o, &Py_GenericAliasType) || (Py_TYPE(o)->tp_name[0] == 't' && !strcmp(Py_TYPE(o)->tp_name, "types.UnionType"));
+}
 bool code_like(PyObject* o) {
     return PyType_Check(o) || PyFunction_Check(o) || PyCFunction_Check(o) || PyModule_Check(o) || PyCode_Check(o) ||
            Py_IS_TYPE(o, &PyMethodDescr_Type) || Py_IS_TYPE(o, &PyWrapperDescr_Type) || Py_IS_TYPE(o, &PyGetSetDescr_Type) ||
            Py_IS_TYPE(o, &PyProperty_Type) || Py_IS_TYPE(o, &PyClassMethodDescr_Type) || Py_IS_TYPE(o, &PyMemberDescr_Type) ||
            Py_IS_TYPE(o, &PyStaticMethod_Type) || Py_IS_TYPE(o, &PyClassMethod_Type) || torch_operator(o) || numpy_function(o) ||
-           pattern(o) || getter(o, "itemgetter") || getter(o, "attrgetter");
+           pattern(o) || getter(o, "itemgetter") || getter(o, "attrgetter") || type_expression(o);
 }
 
 bool plain_key(PyObject* k) {
@@ -56,8 +60,7 @@ bool opaque_value(PyObject* o) {
     if (!strncmp(t->tp_name, "numpy.", 6)) return !numpy_function(o);
     if (derived_value(o)) return false;
     const bool native = !(t->tp_flags & Py_TPFLAGS_HEAPTYPE);
-    const bool known =
-        PyWeakref_Check(o) || Py_IS_TYPE(o, &_PyMethodWrapper_Type) || PyCell_Check(o) || Py_IS_TYPE(o, &Py_GenericAliasType);
+    const bool known = PyWeakref_Check(o) || Py_IS_TYPE(o, &_PyMethodWrapper_Type) || PyCell_Check(o);
     if (native && !known && !code_like(o) && !PyMethod_Check(o) && t->tp_richcompare != PyBaseObject_Type.tp_richcompare) return true;
     if (PyExceptionInstance_Check(o) || getter(o, "methodcaller")) return true;
     static PyObject* const length = PyUnicode_InternFromString("__len__");

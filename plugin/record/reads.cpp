@@ -417,7 +417,8 @@ int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
         use_type(o, shadow);  // a __getattribute__ in Python decides, and is recorded
         static PyObject* getattribute = PyUnicode_InternFromString("__getattribute__");
         if (PyObject* how = _PyType_Lookup(Py_TYPE(o), getattribute); shadow > 0 && how && !PyFunction_Check(how))
-            note_break(break_opaque_object, o);  // threading.local, weakref.proxy
+            code_like(o) ? void(guard(GuardKind::Identity, shadow, o))
+                         : note_break(break_opaque_object, o);  // list[int]; threading.local, weakref.proxy
         type_lookup(Py_TYPE(o), getattribute, _PyType_Lookup(Py_TYPE(o), getattribute));
         return kOpen;
     }

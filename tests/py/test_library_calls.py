@@ -589,9 +589,11 @@ PURE = {
     "json": lambda n: json.loads(json.dumps({"b": n, "a": [1.5, None]}, sort_keys=True, indent=1)),
     "encode": lambda n: "ä".encode("latin1") + str(n).encode(),
     "weak reference": lambda n: weakref.ref(test_states)().__name__,
+    "annotations": lambda n: (isinstance(n, int | str), list[int] == list[int], dict[str, int].__args__, Optional.__args__, Optional | float),
     "named tuple": lambda n: collections.namedtuple("T", "a b")(n, 2)._replace(a=3) if n < 0 else Pair(n, 2)._replace(a=3),
 }
 Pair = collections.namedtuple("Pair", "a b")
+Optional = int | None
 
 
 @pytest.mark.parametrize("name", PURE)
