@@ -417,8 +417,8 @@ int Recorder::call(Shadow& sh, PyObject* fn, int fn_shadow, PyObject** args, con
             guard(GuardKind::Bound, fn_shadow, method);
         else if (code_like(fn))
             guard(GuardKind::Identity, fn_shadow, fn);
-        else if (opaque_value(fn))
-            note_break(break_opaque_object, fn);
+        else if (!strcmp(Py_TYPE(fn)->tp_name, "operator.methodcaller"))
+            note_break(break_opaque_object, fn);  // of what, only C knows
         else
             use_type(fn, fn_shadow);
     }

@@ -260,19 +260,12 @@ def helper(x, level, message="from a helper", category=None):
     return x + 1
 
 
-def ignored(x, n):
+def ignored(x, n):   # the filters come and go, with a warning in between
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.warn("not seen")
         y = x * 2
     warnings.warn("seen")
-    return y
-
-
-def quiet(x, n):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        y = x * 2
     return y
 
 
@@ -302,7 +295,6 @@ WARNINGS = {
     "after a break": lambda x, n: (cut(), helper(x, 2), x * 2)[2],
     "no category": lambda x, n: helper(x, 1, category=int),
     "ignored": ignored,
-    "filters change": quiet,
     "recorded": recorded,
     "in place": in_place,
 }
@@ -505,10 +497,6 @@ def dates():
     return [datetime.date(2020 + i, 1, 1) for i in range(3)]
 
 
-def decimals():
-    return [decimal.Decimal(i) for i in range(3)]
-
-
 ADDRESSES = {  # what C code says of an object whose class says nothing, and of values that only it knows
     "==": (plain, lambda a, b: (a == b, a != b)),
     "operator": (plain, lambda a, b: (operator.eq(a, b), operator.is_(a, b), operator.is_not(a, b))),
@@ -532,7 +520,8 @@ ADDRESSES = {  # what C code says of an object whose class says nothing, and of 
     "dates": (dates, lambda a, b: (str(a), a < b, a == b, f"{a}")),
     "date as a key": (dates, lambda a, b: {a: 1}.get(b)),
     "spans": (lambda: [datetime.timedelta(i) for i in range(3)], lambda a, b: (1 if a else 2, not a, a + b)),
-    "decimals": (decimals, lambda a, b: (float(a), int(a), hash(a), 1 if a else 2, sorted([a, b]), min(a, b))),
+    "decimals": (lambda: [decimal.Decimal(i) for i in range(3)],
+                 lambda a, b: (float(a), int(a), hash(a), 1 if a else 2, sorted([a, b]), min(a, b))),
     "match": (lambda: [re.match(".", t) for t in "abc"], lambda a, b: (str(a), a[0])),
     "namespace": (lambda: [types.SimpleNamespace(a=i) for i in range(3)], lambda a, b: (a == b, repr(a), a.a)),
     "getter": (lambda: [operator.itemgetter(i) for i in range(3)], lambda a, b: (a([5, 6, 7]), sorted([[1, 4, 2], [2, 3, 1]], key=a))),
@@ -589,7 +578,8 @@ PURE = {
     "json": lambda n: json.loads(json.dumps({"b": n, "a": [1.5, None]}, sort_keys=True, indent=1)),
     "encode": lambda n: "ä".encode("latin1") + str(n).encode(),
     "weak reference": lambda n: weakref.ref(test_states)().__name__,
-    "annotations": lambda n: (isinstance(n, int | str), list[int] == list[int], dict[str, int].__args__, Optional.__args__, Optional | float),
+    "annotations": lambda n: (isinstance(n, int | str), list[int] == list[int], dict[str, int].__args__,
+                              Optional.__args__, Optional | float),
     "named tuple": lambda n: collections.namedtuple("T", "a b")(n, 2)._replace(a=3) if n < 0 else Pair(n, 2)._replace(a=3),
 }
 Pair = collections.namedtuple("Pair", "a b")
