@@ -112,7 +112,9 @@ int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
     if (!generic && !PyModule_Check(o) && !generic_getattribute(Py_TYPE(o))) {
         use_type(o, shadow);  // a __getattribute__ in Python decides, and is recorded
         PyObject* how = guard_getattribute(Py_TYPE(o), generic);
-        if (shadow > 0 && how && !PyFunction_Check(how)) note_break(break_opaque_object, o);  // threading.local, weakref.proxy
+        if (shadow > 0 && how && !PyFunction_Check(how))
+            code_like(o) ? void(guard(GuardKind::Identity, shadow, o))
+                         : note_break(break_opaque_object, o);  // list[int]; threading.local, weakref.proxy
         return kOpen;
     }
     PyObject* in_type = _PyType_Lookup(Py_TYPE(o), name);
@@ -151,6 +153,7 @@ int Recorder::attribute(PyObject* o, int shadow, PyObject* name, bool generic) {
     bool value_of_class = in_type && !Py_TYPE(in_type)->tp_descr_get && in_class > 0;
     int absent = value_of_class ? in_class : int(kOpen);  // otherwise a method, or __getattr__
     PyObject* d = dict_of(o);
+    if (!d && dict_slot(o)) guard(GuardKind::Missing, sources.child(SourceKind::Item, sources.child(SourceKind::Dict, shadow), name));
     int source = d ? dict_attribute(key, d, shadow, name, absent) : absent;
     return source == kOpen && !in_type ? member_attribute(o, shadow, name) : source;
 }

@@ -8,6 +8,9 @@ namespace framejit {
 enum class Policy : uint8_t {
     PURE,
     PROTOCOL,
+    COMPARES,
+    PRINTS,
+    HASHES,
     ITERATE,
     TORCH,
     READS,
@@ -17,6 +20,7 @@ enum class Policy : uint8_t {
     HIDDEN,
     STATE,
     MUTATE,
+    OWN,
     STORES,
     EFFECT,
     WARNS,

@@ -33,6 +33,17 @@ static bool any_asks_python(PyObject* types) {
     return false;
 }
 
+static bool has_slots(PyTypeObject* t) {
+    static PyObject* const slots = PyUnicode_InternFromString("__slots__");
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(t->tp_mro); ++i)
+        if (PyObject* own = PyDict_GetItemWithError(((PyTypeObject*)PyTuple_GET_ITEM(t->tp_mro, i))->tp_dict, slots)) {
+            const Py_ssize_t n = PyObject_Length(own);
+            if (n < 0) PyErr_Clear();
+            if (n != 0) return true;
+        }
+    return false;
+}
+
 // The handlers of SPECIAL rows. Each returns the shadow of the result (kOpen: by identity).
 struct CallPolicy {
     Recorder& r;
@@ -52,6 +63,17 @@ struct CallPolicy {
         if (!extra) return len;
         PyRef n = PyRef::steal(PyLong_FromLongLong(extra));
         return r.sources.combine(SourceKind::Binary, len, r.sources.constant(n.get()), 0);
+    }
+    // copy and pickle: the state is the object's own dict; C reads slots, for which there is no source.
+    int state() {
+        PyObject* d = dict_of(args[0]);
+        if (shadows[0] <= 0) return open();
+        if (!d || has_slots(Py_TYPE(args[0]))) return r.note_break(break_opaque_object, args[0], fn), int(Recorder::kOpen);
+        for (int i = 1; i < total; ++i) r.use(args[i], shadows[i]);
+        container(args[0]) ? r.use(args[0], shadows[0]) : r.use_type(args[0], shadows[0]);
+        const int of_dict = r.known_source(r.sources.child(SourceKind::Dict, shadows[0]), d);
+        if (!PyDict_GET_SIZE(d)) r.keys(d, of_dict);  // then there is none
+        return Recorder::kOpen;
     }
     int open() {  // all arguments looked at through protocols
         for (int i = 0; i < total; ++i) r.use(args[i], shadows[i]);
@@ -219,6 +241,9 @@ int (CallPolicy::* special_of(const std::string& name))() {
         {"builtins.delattr", &CallPolicy::delete_attribute},
         {"builtins.id", &CallPolicy::identity},
         {"builtins.abs", &CallPolicy::absolute},
+        {"object.__reduce_ex__", &CallPolicy::state},
+        {"object.__reduce__", &CallPolicy::state},
+        {"object.__getstate__", &CallPolicy::state},
         {"torch._C.TensorBase.tensor_split", &CallPolicy::split_at},
         {"torch.tensor_split", &CallPolicy::split_at},
         {"dict.get", &CallPolicy::dict_get},
@@ -288,9 +313,11 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
     case Policy::SPECIAL:
         if (total && !kw) return (CallPolicy{*this, fn, args, shadows, total, row.name}.*row.special)();
         break;
+    case Policy::OWN:
     case Policy::MUTATE:
-        if (total && is_tensor(args[0])) break;                  // operator.iadd: dispatch sees it
-        if (total && shadows[0] > 0 && opaque_value(args[0])) {  // operator.iadd on an array; what it hands out has no source
+        if (total && is_tensor(args[0])) break;  // operator.iadd: dispatch sees it
+        if (total && shadows[0] > 0 &&
+            (policy == Policy::OWN || opaque_value(args[0]))) {  // operator.iadd on an array; what it hands out has no source
             note_break(foreign(shadows[0]) ? break_foreign : break_opaque_object, args[0], fn);
             return kOpen;
         }
@@ -299,8 +326,10 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
         if (total && shadows[0] > 0) {
             mutating(args[0], shadows[0], false);
             read_stored(shadows[0]);  // its result may be what was put in before
-            for (int i = 1; i < total; ++i)
+            for (int i = 1; i < total; ++i) {
                 if (!is_tensor(args[i])) use(args[i], shadows[i]);
+                if (container(args[0])) sought(args[i], shadows[i], args[0]);  // remove(o)
+            }
             call_event(fn, Internal, args, shadows, total, kw);
             return kOpen;
         }
@@ -345,11 +374,12 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
         break;
     default: break;
     }
+    const bool protocol = policy == Policy::PROTOCOL || policy == Policy::ITERATE || policy == Policy::COMPARES ||
+                          policy == Policy::PRINTS || policy == Policy::HASHES;
     for (int i = 0; i < total; ++i) {
         bool opaque = shadows[i] > 0 && !is_tensor(args[i]) && !valued(args[i]) && !container(args[i]) && !code_like(args[i]);
-        if (opaque && policy != Policy::PROTOCOL && policy != Policy::ITERATE && !heap_type && policy != Policy::UNKNOWN) hole(args[i], fn);
-        if (shadows[i] > 0 && (policy == Policy::PROTOCOL || policy == Policy::ITERATE) && PyIter_Check(args[i]) &&
-            Py_TYPE(args[i])->tp_iter == PyObject_SelfIter && !container(args[i]))
+        if (opaque && !protocol && !heap_type && policy != Policy::UNKNOWN) hole(args[i], fn);
+        if (shadows[i] > 0 && protocol && PyIter_Check(args[i]) && Py_TYPE(args[i])->tp_iter == PyObject_SelfIter && !container(args[i]))
             note_break(break_iterator, args[i]);
         if (policy == Policy::ITERATE && container(args[i])) {
             contents(args[i], shadows[i]);
@@ -357,6 +387,11 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
         }
         use(args[i], shadows[i]);
         if (!heap_type) handed_to_c(args[i]);
+    }
+    for (int i = 0; i < total; ++i) {  // with what they hold, which is known by now
+        if (policy == Policy::COMPARES) pinned(args[i], shadows[i]);
+        if (policy == Policy::PRINTS) told(args[i], shadows[i], "__repr__");
+        if (policy == Policy::HASHES) told(args[i], shadows[i], "__hash__");
     }
     return kOpen;
 }
@@ -380,6 +415,8 @@ int Recorder::call(Shadow& sh, PyObject* fn, int fn_shadow, PyObject** args, con
             guard(GuardKind::Bound, fn_shadow, method);
         else if (code_like(fn))
             guard(GuardKind::Identity, fn_shadow, fn);
+        else if (!strcmp(Py_TYPE(fn)->tp_name, "operator.methodcaller"))
+            note_break(break_opaque_object, fn);  // of what, only C knows
         else
             use_type(fn, fn_shadow);
     }

@@ -84,6 +84,7 @@ struct Instructions {
             return;
         }
         if (s[-2] <= 0) {
+            if (PyDict_Check(o)) r.pinned(key, s[-1]);
             if (valued(v)) r.use_value(v, s[-3]);
             return;
         }
@@ -153,6 +154,7 @@ struct Instructions {
                 r.contents(sp[-i], s[-i]);
             else
                 r.use(sp[-i], s[-i]);
+        if (PyUnicode_Check(sp[-2])) r.told(sp[-1], s[-1], "__repr__");  // "%s" % o
         if (in.arg >= 13 && s[-2] > 0 && (PyList_Check(sp[-2]) || PyDict_Check(sp[-2]) || PyAnySet_Check(sp[-2]))) augmented();
     }
     // x += y on a container from outside, as operator.iadd(x, y); where the class does it in Python, frames say what happens.
@@ -207,6 +209,7 @@ struct Instructions {
         }
         r.use(sp[-2], s[-2]);
         r.use(sp[-1], s[-1]);
+        if (in.arg == Py_EQ || in.arg == Py_NE) r.compared(sp[-2], s[-2], sp[-1], s[-1]);
     }
     void contains() {
         r.use(sp[-2], s[-2]);
@@ -223,6 +226,7 @@ struct Instructions {
             return;
         }
         r.use(sp[-1], s[-1]);
+        if (container(sp[-1])) r.sought(sp[-2], s[-2], sp[-1]);
     }
     void unary(int what) {
         int kind = r.arithmetic(SourceKind::Unary, what, sp[-1], s[-1], nullptr, 0);
@@ -356,6 +360,7 @@ void Instructions::run() {
     case Op::FormatValue:
         r.use(sp[-1], s[-1]);
         if (in.arg & 4) r.use(sp[-2], s[-2]);  // value and format specification
+        r.told(sp[in.arg & 4 ? -2 : -1], s[in.arg & 4 ? -2 : -1], "__repr__");
         break;
     case Op::PushExcInfo: sh.result = s[-1]; break;
     case Op::WithExceptStart:
@@ -408,11 +413,17 @@ void Instructions::run() {
         break;
     case Op::BuildTuple:
     case Op::BuildList:
-    case Op::BuildSet:
     case Op::BuildString:
     case Op::BuildSlice: leave_slots(in.arg); break;
+    case Op::BuildSet:
+        r.hashed(sp, s, in.arg, 1);
+        leave_slots(in.arg);
+        break;
     case Op::BuildConstKeyMap: leave_slots(in.arg + 1); break;
-    case Op::BuildMap: leave_slots(2 * in.arg); break;
+    case Op::BuildMap:
+        r.hashed(sp, s, in.arg, 2);
+        leave_slots(2 * in.arg);
+        break;
     case Op::ListAppend: add_to("append", true); break;
     case Op::SetAdd: add_to("add", false); break;
     case Op::ListExtend: add_to("extend", true); break;

@@ -28,12 +28,21 @@ static bool torch_operator(PyObject* o) {
 }
 static bool pattern(PyObject* o) { return Py_TYPE(o)->tp_name[0] == 'r' && !strcmp(Py_TYPE(o)->tp_name, "re.Pattern"); }
 bool numpy_function(PyObject* o) { return Py_TYPE(o)->tp_name[0] == 'n' && !strcmp(Py_TYPE(o)->tp_name, "numpy.ufunc"); }
+// operator.itemgetter and its kind: immutable.
+static bool getter(PyObject* o, const char* name) {
+    const char* n = Py_TYPE(o)->tp_name;
+    return n[0] == 'o' && !strncmp(n, "operator.", 9) && !strcmp(n + 9, name);
+}
+// list[int], int | None: what annotations are made of.
+static bool type_expression(PyObject* o) {
+    return Py_IS_TYPE(o, &Py_GenericAliasType) || (Py_TYPE(o)->tp_name[0] == 't' && !strcmp(Py_TYPE(o)->tp_name, "types.UnionType"));
+}
 bool code_like(PyObject* o) {
     return PyType_Check(o) || PyFunction_Check(o) || PyCFunction_Check(o) || PyModule_Check(o) || PyCode_Check(o) ||
            Py_IS_TYPE(o, &PyMethodDescr_Type) || Py_IS_TYPE(o, &PyWrapperDescr_Type) || Py_IS_TYPE(o, &PyGetSetDescr_Type) ||
            Py_IS_TYPE(o, &PyProperty_Type) || Py_IS_TYPE(o, &PyClassMethodDescr_Type) || Py_IS_TYPE(o, &PyMemberDescr_Type) ||
            Py_IS_TYPE(o, &PyStaticMethod_Type) || Py_IS_TYPE(o, &PyClassMethod_Type) || torch_operator(o) || numpy_function(o) ||
-           pattern(o);
+           pattern(o) || getter(o, "itemgetter") || getter(o, "attrgetter") || type_expression(o);
 }
 
 bool has_finalizer(PyObject* o) {
@@ -55,12 +64,16 @@ bool derived_value(PyObject* o) {
     return !immutable(o) && (PyUnicode_Check(o) || PyLong_Check(o) || PyFloat_Check(o) || PyBytes_Check(o)) &&
            strncmp(Py_TYPE(o)->tp_name, "numpy.", 6);
 }
-// A C object whose contents nothing here can guard: it has a length or a value that only its own C code knows.
+// A C object whose contents nothing here can guard: it has a length or a value that only its own C code knows, by which it compares.
 bool opaque_value(PyObject* o) {
     if (container(o) || immutable(o) || plain_c_value(o) || proxied_mapping(o)) return false;
     PyTypeObject* t = Py_TYPE(o);
     if (!strncmp(t->tp_name, "numpy.", 6)) return !numpy_function(o);
     if (derived_value(o)) return false;
+    const bool native = !(t->tp_flags & Py_TPFLAGS_HEAPTYPE);
+    const bool known = PyWeakref_Check(o) || Py_IS_TYPE(o, &_PyMethodWrapper_Type) || PyCell_Check(o);
+    if (native && !known && !code_like(o) && !PyMethod_Check(o) && t->tp_richcompare != PyBaseObject_Type.tp_richcompare) return true;
+    if (PyExceptionInstance_Check(o) || getter(o, "methodcaller")) return true;
     static PyObject* const length = PyUnicode_InternFromString("__len__");
     PyObject* found = _PyType_Lookup(t, length);
     return found && Py_IS_TYPE(found, &PyWrapperDescr_Type);

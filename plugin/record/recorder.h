@@ -3,6 +3,7 @@
 //   instructions.cpp  before/after each instruction: moves shadows, notes reads and writes
 //   calls.cpp         calls of C callables: the call policy
 //   caches.cpp        weak references and caches, which hand out what is there already
+//   identity.cpp      objects that C code compares, hashes or prints by their address
 //   warnings.cpp      warnings.warn, which looks at the frames
 //   dispatch.cpp      the operator log (a torch dispatch mode)
 //   recipe.cpp        how to build the exit state and the arguments of events again
@@ -217,6 +218,12 @@ private:
         bool thrashes = false;  // a cache of one is asked for more than one thing in each call: it keeps nothing from call to call
     };
     AskedCache* asked_cache(PyObject* lru_cache);  // null: it keeps nothing
+    void compared(PyObject* a, int sa, PyObject* b, int sb, int depth = 0);
+    void sought(PyObject* a, int sa, PyObject* in);
+    void told(PyObject* value, int shadow, const char* method, int depth = 0);
+    void pinned(PyObject* value, int shadow, int depth = 0);
+    void hashed(PyObject** sp, const int* s, int count, int step);
+    void address_of_slot(PyObject* self, int shadow, PyObject* slot, PyObject** args, const int* shadows, int total);
     void slot_event(PyObject* self, int shadow, PyObject* name, PyObject** args, const int* shadows, int total, PyObject* kw);
     void handed_to_c(PyObject* callable);
     int slot_wrapper(PyObject* fn, PyObject** args, const int* shadows, int total, PyObject* kw);

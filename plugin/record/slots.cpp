@@ -11,7 +11,10 @@ void Recorder::base_setitem(PyObject* self, int shadow, PyObject** key_value, co
     PyTypeObject* base = Py_TYPE(self);
     while (base->tp_base && (base->tp_flags & Py_TPFLAGS_HEAPTYPE)) base = base->tp_base;
     PyRef descr = PyRef::steal(PyObject_GetAttrString((PyObject*)base, "__setitem__"));
-    if (!descr) return PyErr_Clear();
+    if (!descr || !container(self)) {
+        PyErr_Clear();
+        return note_break(break_opaque_object, self);
+    }
     use_type(self, shadow);
     use(key_value[0], shadows[0]);
     adding(self, shadow, key_value[0]);
@@ -84,12 +87,15 @@ void Recorder::handed_to_c(PyObject* v) {
     if (!PyCFunction_Check(v) && !Py_IS_TYPE(v, &PyMethodDescr_Type) && !Py_IS_TYPE(v, &PyWrapperDescr_Type)) return;
     PyObject* method = unbound(v);
     const CallRow& row = row_of(method ? method : v);
-    bool harmless =
-        row.policy == Policy::PURE || row.policy == Policy::PROTOCOL || row.policy == Policy::ITERATE || row.policy == Policy::TORCH;
+    bool harmless = row.policy == Policy::PURE || row.policy == Policy::COMPARES || row.policy == Policy::PRINTS ||
+                    row.policy == Policy::HASHES || row.policy == Policy::PROTOCOL || row.policy == Policy::ITERATE ||
+                    row.policy == Policy::TORCH;
     for (const char* name : {"builtins.len", "builtins.isinstance", "builtins.issubclass", "builtins.callable", "builtins.abs", "dict.get"})
         harmless = harmless || row.name == name;
     if (Py_IS_TYPE(v, &PyWrapperDescr_Type))
         harmless = !changes_self(PyDescr_NAME(v)) && PyUnicode_CompareWithASCIIString(PyDescr_NAME(v), "__setitem__");
+    const bool changes = row.policy == Policy::MUTATE || row.policy == Policy::STORES || row.name == "list.append";
+    if (method && changes && lookup(PyCFunction_GET_SELF(v), false) == Internal) harmless = true;  // map(made_here.append, ...)
     if (assumed_pure(v)) harmless = true;
     if (!harmless) return note_break(break_unknown_call, nullptr, v);
     if (method) use(PyCFunction_GET_SELF(v), lookup(PyCFunction_GET_SELF(v), false));
@@ -136,6 +142,7 @@ int Recorder::slot_wrapper(PyObject* fn, PyObject** args, const int* shadows, in
     if (rest == 1 && is("__getitem__") && !tensor) return item(self.get(), self_shadow, args[first], shadows[first]);
     if (is("__call__") && PyType_Check(self.get())) constructing_ = self.get();
     for (int i = 0; i < total; ++i) use(args[i], shadows[i]);
+    address_of_slot(self.get(), self_shadow, slot.name, args, shadows, total);
     return kOpen;
 }
 
