@@ -272,6 +272,13 @@ void Function::store(const Store& s) {
     }
 }
 
+void Function::after_reductions() {
+    for (const Store& s : k_.stores)
+        if (!s.full) store(s);
+    for (const Check& c : k_.checks)
+        if (!c.full) get(c.expr);
+}
+
 // ---- what a pass needs ----
 std::vector<int> Function::needed(const Work& w) const {
     std::vector<char> mark(k_.exprs.size());
@@ -281,6 +288,7 @@ std::vector<int> Function::needed(const Work& w) const {
     };
     for (const Reduction* r : w.reductions) want(r->input);
     for (int s : w.stores) want(k_.stores[s].expr);
+    for (int check : w.checks) want(check);
     for (int keep : w.keeps) want(keep);
     while (!work.empty()) {
         const Expr& e = k_.exprs[work.back()];

@@ -89,7 +89,6 @@ void Function::start(const std::string& name) {
     constants_.entry = block("entry");
     b_.SetInsertPoint(constants_.entry);
     failed_ = nullptr;
-    find_unread_checks();
     for (const Expr& e : k_.exprs)
         if (e.kind == Expr::Checked && !failed_) {
             failed_ = b_.CreateAlloca(b_.getInt32Ty());
@@ -176,23 +175,12 @@ Function::Work Function::work_of(int stage) const {
         if (r.stage == stage) w.reductions.push_back(&r);
     for (size_t s = 0; s < k_.stores.size(); s++)
         if (k_.stores[s].full && k_.stores[s].stage == stage) w.stores.push_back(int(s));
+    for (const Check& c : k_.checks)
+        if (c.full && c.stage == stage) w.checks.push_back(c.expr);
     const std::vector<int> uses = needed(w);
     for (int keep : k_.keeps)
         if (!kept_ready_.count(keep) && std::find(uses.begin(), uses.end(), keep) != uses.end()) w.keeps.push_back(keep);
     return w;
-}
-
-void Function::find_unread_checks() {
-    std::vector<char> read(k_.exprs.size());
-    for (const Expr& e : k_.exprs) {
-        for (int a : e.args) read[size_t(a)] = 1;
-        for (const Term& t : e.at.terms) read[size_t(t.expr)] = 1;
-        if (e.guard >= 0) read[size_t(e.guard)] = 1;
-    }
-    for (const Store& s : k_.stores) read[size_t(s.expr)] = 1;
-    unread_checks_.clear();
-    for (size_t i = 0; i < k_.exprs.size(); i++)
-        if (k_.exprs[i].kind == Expr::Checked && !read[i]) unread_checks_.push_back(int(i));
 }
 
 // One vector at lane `at`: reductions take their step, then values are kept and stored.
@@ -207,11 +195,7 @@ void Function::pass(const Work& w, Carry& acc, size_t first, Value* at, Value* m
         b_.CreateAlignedStore(vec_->shrink(vector(keep), d), p, llvm::Align(uint64_t(size_of(d))));
     }
     for (int s : w.stores) store(k_.stores[s]);
-    for (int id : unread_checks_) {
-        bool known = true;
-        for (int v = 0; v < kVars; v++) known = known && (var_[size_t(v)] || !varies(id, bit(v)));
-        if (known) get(id);
-    }
+    for (int id : w.checks) get(id);
     scopes_.pop_back();
 }
 

@@ -46,7 +46,9 @@ private:
     struct Work {  // what one pass over the lanes (or kSeq) makes
         std::vector<const Reduction*> reductions;
         std::vector<int> stores;  // positions in Kernel::stores
+        std::vector<int> checks;  // expressions
         std::vector<int> keeps;   // expressions
+        bool nothing() const { return reductions.empty() && stores.empty() && checks.empty(); }
     };
     struct WithWidth;  // switches to another vector width for a while
 
@@ -79,6 +81,7 @@ private:
     bool varies(int expr, unsigned vars) const { return k_.exprs[expr].vars & vars; }
     Value* inside(int expr, int64_t n);  // mask: 0 <= value < n
     void store(const Store&);
+    void after_reductions();  // stores and checks that do not vary with the reduced variable
     void store_lanes(const Store&, Value* offset, Value* lanes);
     std::vector<int> needed(const Work&) const;  // expressions that must be evaluated, operands first
     void hoist(const Work&, unsigned inner);     // what does not depend on the inner variables
@@ -103,7 +106,6 @@ private:
     void split(const std::string& name);
     void split_finish(const std::string& name);
     Work work_of(int stage) const;
-    void find_unread_checks();
     void pass(const Work&, Carry&, size_t first, Value* at, Value* mask);  // one vector
     bool streaming_stores() const;
 
@@ -125,7 +127,6 @@ private:
     std::unordered_set<int> kept_ready_;
     int stage_ = 0;
     bool streaming_ = false;
-    std::vector<int> unread_checks_;  // bounds checks of an index into one repeated number: no element is read, but eager would raise
 };
 
 }  // namespace framejit

@@ -160,6 +160,23 @@ BOOST_AUTO_TEST_CASE(gather_and_bad_index) {
     static_cast<int64_t*>(m.pointers[1])[2] = -11;
     BOOST_CHECK_THROW(run_plain(*e, m.pointers), std::out_of_range);
 }
+BOOST_AUTO_TEST_CASE(index_made_by_a_reduction_into_one_element) {
+    for (const Shape& rows : {Shape{4, 7}, Shape{7, 4, 40}, Shape{1, 70000}})
+        for (bool per_element : {false, true}) {  // the index is 0 for every number below 9: one per row, or one per element
+            Graph g;
+            Ref x = in(g, rows), one = in(g, {1});
+            const int64_t d = rows.size() == 3 ? 1 : int64_t(rows.size()) - 1;
+            Ref most = g.op("amax", {x}, {{d}, {}});
+            Ref beyond = g.op("add", {per_element ? g.op("maximum", {x, g.op("expand", {most}, {rows, {}})}) : most, g.scalar(-8, DType::f32)});
+            Ref at = g.op("maximum", {g.op("cast", {beyond}, {{int64_t(DType::i64)}, {}}), g.scalar(0, DType::i64)});
+            g.outputs = {{g.op("index", {one, g.op("view", {at}, {{numel(at->shape)}, {}})}, {{0}, {}})}};
+            check(g);
+            const auto e = compile(g, host_target());
+            test::Memory m = test::random_memory(g, 1);
+            static_cast<float*>(m.pointers[0])[3] = 9.5f;
+            BOOST_CHECK_THROW(run_plain(*e, m.pointers), std::out_of_range);
+        }
+}
 BOOST_AUTO_TEST_CASE(same_bits_for_any_number_of_threads) {
     Graph g;
     Ref x = in(g, {300000});
