@@ -204,6 +204,15 @@ def test_in_place_overloads_keep_the_dtype(name, args):
     assert got[0].dtype == want.dtype and torch.equal(got[0], want)
 
 
+@pytest.mark.parametrize("exponent", [0.5, -0.5, -1, -2, 3, 2, 0, 1, 1.5])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_powers_in_place_have_the_shortcuts_of_those_out_of_place(dtype, exponent):
+    x = torch.tensor([-float("inf"), -0.0, -1.0, 4.0, float("inf"), 0.0], dtype=dtype)
+    want = x.clone().pow_(exponent)
+    got = framejit_c._lower_and_run("aten::pow_.Scalar", (x, exponent), [want], True)
+    assert str(got[0].tolist()) == str(want.tolist())
+
+
 def test_an_index_out_of_range_is_noticed():
     x, i = torch.arange(5.0), torch.tensor([1, 5])
     for index in (i, -i, torch.tensor([-1])):
