@@ -5,13 +5,22 @@ using llvm::Value;
 
 namespace {
 constexpr int kLongBody = 80;       // ops: above, no copy of the body is worth its compile time
-constexpr double kDeepChain = 0.5;  // ns along one dependent path: above, one vector in flight leaves the ports idle
+constexpr double kChain = 0.1;      // ns along one dependent path: above, one vector in flight leaves the ports idle
+constexpr double kDeepChain = 0.5;  // and two of them as well
+constexpr int kLongRow = 16;        // vectors: the last one of a row overlaps the one before it
 int64_t scratch_row(const Kernel& k, int expr) { return (k.extent[kLane] * size_of(k.exprs[expr].dtype) + 127) / 64 * 64; }
 
 int largest_power_within(int64_t n) {
     int w = 1;
     while (2 * w <= n) w *= 2;
     return w;
+}
+// How many registers each operation of a pointwise kernel works on.
+int interleaved(const Kernel& k, int lanes, int ops) {
+    const bool long_rows = k.kind == Kernel::Rows && k.red < 0 && k.extent[kLane] >= kLongRow * lanes;
+    if ((k.kind != Kernel::Linear && !long_rows) || ops >= kLongBody || k.depth <= kChain) return 1;
+    const bool wide = std::any_of(k.exprs.begin(), k.exprs.end(), [](const Expr& e) { return e.dtype == DType::f64; });
+    return k.kind == Kernel::Linear && k.depth > kDeepChain && !wide ? 4 : 2;  // f64 takes two registers anyway
 }
 }  // namespace
 
@@ -25,7 +34,7 @@ VectorPlan vector_plan(const Kernel& k, const Features& features) {
             heaviest = std::max(heaviest, e.node->op->as<Pointwise>()->ns);
         }
     p.lanes = features.avx512 ? 16 : 8;
-    if (k.kind == Kernel::Linear && k.depth > kDeepChain && ops < kLongBody) p.lanes *= 4;  // four interleaved instructions per operation
+    p.lanes *= interleaved(k, p.lanes, ops);
     const int64_t lanes = std::max<int64_t>(1, k.extent[kLane]);
     p.lanes = std::min(p.lanes, largest_power_within(lanes));
     if (k.in_place && k.kind != Kernel::Linear && k.kind != Kernel::Rows)  // these have no single-element tail

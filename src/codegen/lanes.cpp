@@ -307,13 +307,14 @@ Val Lanes::libm(Val mask, Val x, Val z, Val y, double (*fn)(double, double)) {
                y.ty);
 }
 
-// ---- AVX-512 instructions, 16 lanes at a time ----
-Value* Lanes::each16(const Parts& in, const std::function<Value*(const Parts&)>& f) {
-    if (lanes_ == 16) return f(in);
+// ---- AVX-512 instructions, one register at a time ----
+Value* Lanes::each512(Ty t, const Parts& in, const std::function<Value*(const Parts&)>& f) {
+    const int width = t == Ty::f64 ? 8 : 16;
+    if (lanes_ == width) return f(in);
     Parts parts;
-    for (int k = 0; k < lanes_ / 16; k++) {
+    for (int k = 0; k < lanes_ / width; k++) {
         llvm::SmallVector<int, 16> pick;
-        for (int q = 0; q < 16; q++) pick.push_back(k * 16 + q);
+        for (int q = 0; q < width; q++) pick.push_back(k * width + q);
         Parts args;
         for (Value* x : in) args.push_back(b_.CreateShuffleVector(x, pick));
         parts.push_back(f(args));
@@ -321,39 +322,36 @@ Value* Lanes::each16(const Parts& in, const std::function<Value*(const Parts&)>&
     while (parts.size() > 1) {
         Parts joined;
         for (size_t i = 0; i < parts.size(); i += 2) {
-            const int width = int(llvm::cast<llvm::FixedVectorType>(parts[i]->getType())->getNumElements());
+            const int size = int(llvm::cast<llvm::FixedVectorType>(parts[i]->getType())->getNumElements());
             llvm::SmallVector<int, 64> all;
-            for (int q = 0; q < 2 * width; q++) all.push_back(q);
+            for (int q = 0; q < 2 * size; q++) all.push_back(q);
             joined.push_back(b_.CreateShuffleVector(parts[i], parts[i + 1], all));
         }
         parts = std::move(joined);
     }
     return parts[0];
 }
-llvm::Function* Lanes::intrinsic(llvm::Intrinsic::ID id) { return llvm::Intrinsic::getDeclaration(b_.GetInsertBlock()->getModule(), id); }
-Value* Lanes::zero16() { return llvm::Constant::getNullValue(llvm::FixedVectorType::get(b_.getFloatTy(), 16)); }
+// A masked instruction on a whole register, in the current rounding mode.
+Value* Lanes::whole512(llvm::Intrinsic::ID id, Ty t, Parts args) {
+    const unsigned width = t == Ty::f64 ? 8 : 16;
+    args.push_back(llvm::Constant::getNullValue(llvm::FixedVectorType::get(scalar(t), width)));
+    args.push_back(b_.getIntN(width, (1u << width) - 1));
+    args.push_back(b_.getInt32(4));
+    return b_.CreateCall(llvm::Intrinsic::getDeclaration(b_.GetInsertBlock()->getModule(), id), args);
+}
 Val Lanes::scale2(Val x, Val n) {
-    if (!wide512() || x.ty != Ty::f32) return Emitter::scale2(x, n);
-    return val(each16({of(x), of(n)},
-                      [&](const Parts& a) -> Value* {
-                          return b_.CreateCall(intrinsic(llvm::Intrinsic::x86_avx512_mask_scalef_ps_512),
-                                               {a[0], a[1], zero16(), b_.getInt16(0xffff), b_.getInt32(4)});
-                      }),
-               Ty::f32);
+    if (!wide512()) return Emitter::scale2(x, n);
+    const auto id = x.ty == Ty::f64 ? llvm::Intrinsic::x86_avx512_mask_scalef_pd_512 : llvm::Intrinsic::x86_avx512_mask_scalef_ps_512;
+    return val(each512(x.ty, {of(x), of(n)}, [&](const Parts& a) { return whole512(id, x.ty, a); }), x.ty);
 }
 std::pair<Val, Val> Lanes::split2(Val x) {
-    if (!wide512() || x.ty != Ty::f32) return Emitter::split2(x);
-    auto exponent = [&](Value* v) {
-        return each16({v}, [&](const Parts& a) -> Value* {
-            return b_.CreateCall(intrinsic(llvm::Intrinsic::x86_avx512_mask_getexp_ps_512),
-                                 {a[0], zero16(), b_.getInt16(0xffff), b_.getInt32(4)});
-        });
-    };
-    Value* mantissa = each16({of(x)}, [&](const Parts& a) -> Value* {
-        return b_.CreateCall(intrinsic(llvm::Intrinsic::x86_avx512_mask_getmant_ps_512),
-                             {a[0], b_.getInt32(11), zero16(), b_.getInt16(0xffff), b_.getInt32(4)});
-    });
-    return {val(mantissa, Ty::f32), val(b_.CreateFSub(exponent(of(x)), exponent(mantissa)), Ty::f32)};
+    if (!wide512()) return Emitter::split2(x);
+    const bool wide = x.ty == Ty::f64;
+    const auto getexp = wide ? llvm::Intrinsic::x86_avx512_mask_getexp_pd_512 : llvm::Intrinsic::x86_avx512_mask_getexp_ps_512;
+    const auto getmant = wide ? llvm::Intrinsic::x86_avx512_mask_getmant_pd_512 : llvm::Intrinsic::x86_avx512_mask_getmant_ps_512;
+    auto exponent = [&](Value* v) { return each512(x.ty, {v}, [&](const Parts& a) { return whole512(getexp, x.ty, a); }); };
+    Value* mantissa = each512(x.ty, {of(x)}, [&](const Parts& a) { return whole512(getmant, x.ty, {a[0], b_.getInt32(11)}); });
+    return {val(mantissa, x.ty), val(b_.CreateFSub(exponent(of(x)), exponent(mantissa)), x.ty)};
 }
 
 }  // namespace framejit

@@ -96,9 +96,8 @@ private:
     llvm::Value* number(int32_t);
     llvm::Value* bf16_by_integers(llvm::Value*);
     llvm::Value* bf16_native(llvm::Value*);
-    llvm::Value* each16(const Parts& in, const std::function<llvm::Value*(const Parts&)>&);
-    llvm::Function* intrinsic(llvm::Intrinsic::ID);
-    llvm::Value* zero16();
+    llvm::Value* each512(Ty, const Parts& in, const std::function<llvm::Value*(const Parts&)>&);
+    llvm::Value* whole512(llvm::Intrinsic::ID, Ty, Parts args);
     // Runs `then` in a block of its own when the i1 holds; the result is its value there and `otherwise` elsewhere.
     llvm::Value* rarely(llvm::Value* condition, const char* name, llvm::Value* otherwise, const std::function<llvm::Value*()>& then);
 

@@ -87,8 +87,7 @@ void Function::column_unit(Value* base) {
                 }
             });
     }
-    for (int u = 0; u < plan_.unroll; u++)
-        inside(u, [&] { after_reductions(); });
+    for (int u = 0; u < plan_.unroll; u++) inside(u, [&] { after_reductions(); });
     var_[kLane] = nullptr;
 }
 

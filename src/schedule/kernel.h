@@ -101,7 +101,7 @@ struct Kernel {
     std::vector<Reduction> reductions;  // by stage
     std::vector<Store> stores;
     std::vector<Check> checks;  // those that no other expression reads
-    std::vector<int> keeps;  // lane values kept in a scratch row for later stages
+    std::vector<int> keeps;     // lane values kept in a scratch row for later stages
     int stages = 1;
     std::vector<Source> loads;  // buffers of the function: loads, then one per store
     bool in_place = false;      // a store overwrites memory that the kernel reads at the same coordinates

@@ -167,7 +167,8 @@ BOOST_AUTO_TEST_CASE(index_made_by_a_reduction_into_one_element) {
             Ref x = in(g, rows), one = in(g, {1});
             const int64_t d = rows.size() == 3 ? 1 : int64_t(rows.size()) - 1;
             Ref most = g.op("amax", {x}, {{d}, {}});
-            Ref beyond = g.op("add", {per_element ? g.op("maximum", {x, g.op("expand", {most}, {rows, {}})}) : most, g.scalar(-8, DType::f32)});
+            Ref beyond =
+                g.op("add", {per_element ? g.op("maximum", {x, g.op("expand", {most}, {rows, {}})}) : most, g.scalar(-8, DType::f32)});
             Ref at = g.op("maximum", {g.op("cast", {beyond}, {{int64_t(DType::i64)}, {}}), g.scalar(0, DType::i64)});
             g.outputs = {{g.op("index", {one, g.op("view", {at}, {{numel(at->shape)}, {}})}, {{0}, {}})}};
             check(g);
