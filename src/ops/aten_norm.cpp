@@ -30,9 +30,8 @@ struct Statistics {
 Statistics statistics(Call& c, Ref x, double eps) {
     const int64_t d = int64_t(x->shape.size()) - 1;
     const double count = double(x->shape.back());
-    Ref mean = c.div(c.sum(x, d), count);
-    Ref centred = c.sub(x, mean);
-    return {mean, c("rsqrt", {c.add(c.div(c.sum(c.mul(centred, centred), d), count), eps)})};
+    auto [mean, squares] = c.moments(x, d);
+    return {mean, c("rsqrt", {c.add(c.div(squares, count), eps)})};
 }
 Ref recorded_statistic(Call& c, Ref s, size_t k) { return c.view(c.as_recorded(s, k), c.out[k].shape); }
 

@@ -106,11 +106,11 @@ Merged merged(Call& c, Ref x, std::span<const int64_t> dims) {
 struct Moments {
     Ref var, mean;
 };
-Moments moments(Call& c) {
+Moments moments(Call& c) {  // in f64, as eager: the squares of large f32 do not fit into f32
     Ref x = c.tensor(0);
     require(is_float(x->dtype));
     const double correction = c.given(2) ? c.real(2) : 1;
-    auto [m, d] = merged(c, c.up(x), c.dims(1, x));
+    auto [m, d] = merged(c, c.cast(x, DType::f64), c.dims(1, x));
     return {c.reduce("var", m, d, {correction}), c.reduce("mean", m, d)};
 }
 Results var(Call& c) { return {shaped(c, c.as_recorded(moments(c).var))}; }

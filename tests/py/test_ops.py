@@ -23,6 +23,7 @@ ROUNDED_OTHERWISE = {
     "_log_softmax": "eager rounds the shifted value",
     "_softmax": "eager's loop for the last few rows rounds more often",
     "logsumexp": "eager rounds after every step",
+    "native_layer_norm": "our mean has more digits",
     "nll_loss_forward": "eager sums in the dtype",
     "prod": "eager multiplies in the dtype",
     "prod.dim_int": "eager multiplies in the dtype",
@@ -211,6 +212,19 @@ def test_powers_in_place_have_the_shortcuts_of_those_out_of_place(dtype, exponen
     want = x.clone().pow_(exponent)
     got = framejit_c._lower_and_run("aten::pow_.Scalar", (x, exponent), [want], True)
     assert str(got[0].tolist()) == str(want.tolist())
+
+
+@pytest.mark.parametrize("oracle", [True, False])
+def test_statistics_of_large_values(oracle):
+    large = torch.tensor([[1e20, 2e20, 3e20], [-1e20, 0, 1e20]])  # whose squares are no f32
+    constant = torch.full((4, 1000), 1e5 + 0.1)
+    offset = torch.rand(4, 1000, generator=torch.Generator().manual_seed(0)) + 1e6
+    for name, args in (("var.correction", (offset, [1], 1, False)), ("std.correction", (large, [1], 1, False)), ("var.correction", (constant, [1], 1, False)),
+                       ("native_layer_norm", (constant, [1000], None, None, 1e-5)), ("native_group_norm", (constant, None, None, 4, 1000, 1, 4, 1e-5))):
+        want = call(overload(name), args)
+        want = [want] if isinstance(want, torch.Tensor) else list(want)
+        got = framejit_c._lower_and_run("aten::" + name, args, want, oracle)
+        assert torch.allclose(got[0], want[0], rtol=1e-6, atol=0), name
 
 
 def test_an_index_out_of_range_is_noticed():
