@@ -206,13 +206,22 @@ Function::Got Function::load(int id, const Expr& e) {
         return {one_.widen(b_.CreateAlignedLoad(one_.memory_scalar(d), p, llvm::Align(uint64_t(size_of(d)))), d), vec};
     }
     Value* p = address(id, size_t(e.buffer), d, e.at);
-    return e.at.k[kLane] == 1 && !vector_terms ? load_lanes(e, p) : gather(e, p);
+    if (vector_terms || std::abs(e.at.k[kLane]) != 1) return gather(e, p);
+    return load_lanes(e, e.at.k[kLane] == 1 ? p : b_.CreateGEP(one_.memory_scalar(d), p, i64(1 - W_)));
 }
-// Consecutive elements. With a guard: most vectors are inside as a whole, and those are loaded without a mask.
+Value* Function::reversed(Value* lanes) {
+    llvm::SmallVector<int, 64> order;
+    for (int q = W_; q-- > 0;) order.push_back(q);
+    return b_.CreateShuffleVector(lanes, order);
+}
+// Consecutive elements, ascending or descending from the last lane's on. With a guard: most vectors are inside as a whole, and those are
+// loaded without a mask.
 Function::Got Function::load_lanes(const Expr& e, Value* p) {
     llvm::Type* t = vec_->memory(e.dtype);
     const llvm::Align align(uint64_t(size_of(e.dtype)));
-    if (e.guard < 0) return {vec_->widen(b_.CreateAlignedLoad(t, p, align), e.dtype), true};
+    const bool descending = e.at.k[kLane] < 0;
+    auto in_order = [&](Value* lanes) { return descending ? reversed(lanes) : lanes; };
+    if (e.guard < 0) return {vec_->widen(in_order(b_.CreateAlignedLoad(t, p, align)), e.dtype), true};
     Value* mask = inside(e.guard, e.n);
     if (!mask->getType()->isVectorTy()) mask = vec_->splat(mask);
     Block *whole = block("whole"), *part = block("part"), *join = block("join");
@@ -221,14 +230,14 @@ Function::Got Function::load_lanes(const Expr& e, Value* p) {
     Value* all = b_.CreateAlignedLoad(t, p, align);
     b_.CreateBr(join);
     b_.SetInsertPoint(part);
-    Value* some = b_.CreateMaskedLoad(t, p, align, mask, llvm::Constant::getNullValue(t));
+    Value* some = b_.CreateMaskedLoad(t, p, align, in_order(mask), llvm::Constant::getNullValue(t));
     Block* part_end = b_.GetInsertBlock();
     b_.CreateBr(join);
     b_.SetInsertPoint(join);
     auto* phi = b_.CreatePHI(t, 2);
     phi->addIncoming(all, whole);
     phi->addIncoming(some, part_end);
-    return {vec_->widen(phi, e.dtype), true};
+    return {vec_->widen(in_order(phi), e.dtype), true};
 }
 Function::Got Function::gather(const Expr& e, Value* base) {
     llvm::SmallVector<llvm::Constant*, 16> steps;

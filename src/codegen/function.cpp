@@ -15,10 +15,20 @@ int largest_power_within(int64_t n) {
     while (2 * w <= n) w *= 2;
     return w;
 }
-// How many registers each operation of a pointwise kernel works on.
+// A register's worth of what is moved, where little is computed.
+int of_narrow_elements(const Kernel& k) {
+    int64_t widest = 1;
+    for (const Expr& e : k.exprs)
+        if (e.kind == Expr::Load) widest = std::max<int64_t>(widest, size_of(e.dtype));
+    for (const Store& s : k.stores) widest = std::max<int64_t>(widest, size_of(s.dtype));
+    return int(std::max<int64_t>(1, 4 / widest));
+}
+
+// How many times the lanes of an f32 register each operation of a pointwise kernel works on.
 int interleaved(const Kernel& k, int lanes, int ops) {
     const bool long_rows = k.kind == Kernel::Rows && k.red < 0 && k.extent[kLane] >= kLongRow * lanes;
-    if ((k.kind != Kernel::Linear && !long_rows) || ops >= kLongBody || k.depth <= kChain) return 1;
+    if ((k.kind != Kernel::Linear && !long_rows) || ops >= kLongBody) return 1;
+    if (k.depth <= kChain) return of_narrow_elements(k);
     const bool wide = std::any_of(k.exprs.begin(), k.exprs.end(), [](const Expr& e) { return e.dtype == DType::f64; });
     return k.kind == Kernel::Linear && k.depth > kDeepChain && !wide ? 4 : 2;  // f64 takes two registers anyway
 }

@@ -73,6 +73,7 @@ private:
     Val vector(int expr);  // in all lanes
     Got load(int id, const Expr&);
     Got load_lanes(const Expr&, Value* address);
+    Value* reversed(Value* lanes);
     Got gather(const Expr&, Value* base);
     Got integer(const Affine&);         // as an i64
     Value* scalar_part(const Affine&);  // without the lane and without vector terms

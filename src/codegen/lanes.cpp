@@ -48,27 +48,30 @@ Value* Lanes::any(Value* mask) {
 
 // ---- memory and registers ----
 Val Lanes::widen(Value* x, DType d) {
+    auto of_form = [&](Value* wide) {
+        stored_[wide] = {x, d};
+        return val(wide, reg(d));
+    };
     switch (d) {
     case DType::b1: return val(b_.CreateICmpNE(x, llvm::Constant::getNullValue(x->getType())), Ty::b1);
-    case DType::u8: return val(b_.CreateZExt(x, type(Ty::i32)), Ty::i32);
+    case DType::u8: return of_form(b_.CreateZExt(x, type(Ty::i32)));
     case DType::i8:
-    case DType::i16: return val(b_.CreateSExt(x, type(Ty::i32)), Ty::i32);
-    case DType::bf16: return val(b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(x, type(Ty::i32)), 16), type(Ty::f32)), Ty::f32);
-    case DType::f16: return val(b_.CreateFPExt(x, type(Ty::f32)), Ty::f32);
+    case DType::i16: return of_form(b_.CreateSExt(x, type(Ty::i32)));
+    case DType::bf16: return of_form(b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(x, type(Ty::i32)), 16), type(Ty::f32)));
+    case DType::f16: return of_form(b_.CreateFPExt(x, type(Ty::f32)));
     default: return val(x, reg(d));
     }
 }
 Value* Lanes::shrink(Val x, DType d) {
+    auto known = stored_.find(of(x));
+    if (known != stored_.end() && known->second.form->getType() == memory(d)) return known->second.form;
     switch (d) {
     case DType::b1: return b_.CreateZExt(of(x), memory(d));
     case DType::u8:
     case DType::i8:
     case DType::i16: return b_.CreateTrunc(of(x), memory(d));
     case DType::f16: return b_.CreateFPTrunc(of(x), memory(d));
-    case DType::bf16: {
-        auto known = rounded_.find(of(x));  // narrowed before: never round twice
-        return known != rounded_.end() ? known->second : rounded_.at(of(narrow(x, d)));
-    }
+    case DType::bf16: return stored_.at(of(narrow(x, d))).form;
     default: return of(x);
     }
 }
@@ -93,9 +96,9 @@ Value* Lanes::bf16_native(Value* x) {
                   [&] { return b_.CreateTrunc(b_.CreateLShr(bf16_by_integers(x), 16), memory(DType::bf16)); });
 }
 Val Lanes::narrow(Val a, DType d) {
+    if (auto known = stored_.find(of(a)); known != stored_.end() && known->second.dtype == d) return a;
     switch (d) {
     case DType::bf16: {
-        if (rounded_.count(of(a))) return a;
         Value* half = wide512() && features_.bf16 ? bf16_native(of(a)) : nullptr;
         Val r;
         if (half) {
@@ -105,7 +108,7 @@ Val Lanes::narrow(Val a, DType d) {
             half = b_.CreateTrunc(b_.CreateLShr(bits, 16), memory(DType::bf16));
             r = val(b_.CreateBitCast(b_.CreateAnd(bits, number(int32_t(0xffff0000))), type(Ty::f32)), Ty::f32);
         }
-        rounded_[of(r)] = half;
+        stored_[of(r)] = {half, d};
         return r;
     }
     case DType::f16: {
@@ -227,7 +230,22 @@ Val Lanes::cmp(Cmp how, Val a, Val c) {
     if (is_float(a.ty)) return val(b_.CreateFCmp(kFloat[int(how)], of(a), of(c)), Ty::b1);
     return val(b_.CreateICmp(a.ty == Ty::b1 ? kBool[int(how)] : kSigned[int(how)], of(a), of(c)), Ty::b1);
 }
-Val Lanes::select(Val m, Val a, Val c) { return val(b_.CreateSelect(of(m), of(a), of(c)), a.ty); }
+// What is chosen from two values of a narrow dtype is one itself; the form that nobody uses is never selected.
+Val Lanes::select(Val m, Val a, Val c) {
+    const Val r = val(b_.CreateSelect(of(m), of(a), of(c)), a.ty);
+    auto is_zero = [](Value* v) { return llvm::isa<llvm::Constant>(v) && llvm::cast<llvm::Constant>(v)->isNullValue(); };
+    auto first = stored_.find(of(a)), second = stored_.find(of(c));
+    const auto known = first != stored_.end() ? first : second;
+    if (known == stored_.end()) return r;
+    const DType d = known->second.dtype;
+    auto form = [&](std::map<Value*, Stored>::iterator it, Val v) -> Value* {
+        if (it != stored_.end()) return it->second.dtype == d ? it->second.form : nullptr;
+        return is_zero(of(v)) ? llvm::Constant::getNullValue(memory(d)) : nullptr;
+    };
+    Value *x = form(first, a), *y = form(second, c);
+    if (x && y) stored_[of(r)] = {b_.CreateSelect(of(m), x, y), d};
+    return r;
+}
 Val Lanes::bit_and(Val a, Val c) { return val(b_.CreateAnd(of(a), of(c)), a.ty); }
 Val Lanes::bit_or(Val a, Val c) { return val(b_.CreateOr(of(a), of(c)), a.ty); }
 Val Lanes::bit_xor(Val a, Val c) { return val(b_.CreateXor(of(a), of(c)), a.ty); }

@@ -53,7 +53,7 @@ public:
     llvm::Value* any(llvm::Value* mask);  // i1: some lane is set
     // `uniform`: a splat and the scalar that it was made of. Division by it costs one scalar division.
     void note_uniform(llvm::Value* splat, llvm::Value* scalar) { uniform_[splat] = scalar; }
-    void forget() { uniform_.clear(), reciprocal_.clear(), rounded_.clear(); }  // at the start of a function
+    void forget() { uniform_.clear(), reciprocal_.clear(), stored_.clear(); }  // at the start of a function
 
     Val constant(Ty, double) override;
     Val integer(Ty, int64_t) override;
@@ -105,7 +105,12 @@ private:
     const int lanes_;
     const Features features_;
     EntryConstants& constants_;
-    std::map<llvm::Value*, llvm::Value*> uniform_, reciprocal_, rounded_;  // rounded: a narrowed value -> its memory form
+    std::map<llvm::Value*, llvm::Value*> uniform_, reciprocal_;
+    struct Stored {
+        llvm::Value* form;
+        DType dtype;
+    };
+    std::map<llvm::Value*, Stored> stored_;  // values that are exactly of a narrow dtype, and their form in memory: they are never rounded again
 };
 
 }  // namespace framejit
