@@ -143,7 +143,9 @@ Val Lanes::bits(Ty t, uint64_t bits) {
         b_.SetInsertPoint(end);
     else
         b_.SetInsertPoint(constants_.entry);
-    made = splat(b_.CreateLoad(scalar(t), b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), constants_.table->global, at)));
+    Value* one = b_.CreateLoad(scalar(t), b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), constants_.table->global, at));
+    made = splat(one);
+    same_[made] = one;
     return val(made, t);
 }
 Val Lanes::constant(Ty t, double v) {
@@ -222,8 +224,26 @@ Val Lanes::floor(Val a) { return unary(llvm::Intrinsic::floor, a); }
 Val Lanes::ceil(Val a) { return unary(llvm::Intrinsic::ceil, a); }
 Val Lanes::trunc(Val a) { return unary(llvm::Intrinsic::trunc, a); }
 
+// first + lane against a number is the lane against their difference, which counts only from -1 to the number of lanes.
+Val Lanes::compare_ramp(Cmp how, Value* first, Value* number) {
+    Value* to = b_.CreateSub(number, first);
+    to = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, to, b_.getInt64(uint64_t(-1)));
+    to = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, to, b_.getInt64(uint64_t(lanes_)));
+    llvm::SmallVector<llvm::Constant*, 64> lane;
+    for (int q = 0; q < lanes_; q++) lane.push_back(b_.getInt8(uint8_t(q)));
+    static constexpr llvm::CmpInst::Predicate kSigned[] = {llvm::CmpInst::ICMP_SLT, llvm::CmpInst::ICMP_SLE, llvm::CmpInst::ICMP_SGT,
+                                                           llvm::CmpInst::ICMP_SGE, llvm::CmpInst::ICMP_EQ,  llvm::CmpInst::ICMP_NE};
+    return val(b_.CreateICmp(kSigned[int(how)], llvm::ConstantVector::get(lane), splat(b_.CreateTrunc(to, b_.getInt8Ty()))), Ty::b1);
+}
 Val Lanes::cmp(Cmp how, Val a, Val c) {
     using P = llvm::CmpInst::Predicate;
+    constexpr int kFew = 16;  // lanes whose comparison costs no more than the scalars do
+    Value *ramp = first_of_ramp(of(a)), *other = first_of_ramp(of(c));
+    if (lanes_ > kFew && ramp && same_.count(of(c))) return compare_ramp(how, ramp, same_.at(of(c)));
+    if (lanes_ > kFew && other && same_.count(of(a))) {
+        static constexpr Cmp kSwapped[] = {Cmp::gt, Cmp::ge, Cmp::lt, Cmp::le, Cmp::eq, Cmp::ne};
+        return compare_ramp(kSwapped[int(how)], other, same_.at(of(a)));
+    }
     static constexpr P kFloat[] = {P::FCMP_OLT, P::FCMP_OLE, P::FCMP_OGT, P::FCMP_OGE, P::FCMP_OEQ, P::FCMP_UNE};
     static constexpr P kSigned[] = {P::ICMP_SLT, P::ICMP_SLE, P::ICMP_SGT, P::ICMP_SGE, P::ICMP_EQ, P::ICMP_NE};
     static constexpr P kBool[] = {P::ICMP_ULT, P::ICMP_ULE, P::ICMP_UGT, P::ICMP_UGE, P::ICMP_EQ, P::ICMP_NE};

@@ -444,12 +444,42 @@ Lowered lower_copy(Ref value, const Shape& strides, const Cuts& cuts, const Sche
     return Lowering({value}, space_of_shape(value->shape), cuts, options, {strides}, true).run();
 }
 
-Lowered lower_in_best_space(const std::vector<Ref>& roots, Space space, const Cuts& cuts, const ScheduleOptions& options) {
+namespace {
+Lowered lower_as_requested(const std::vector<Ref>& roots, Space space, const Cuts& cuts, const ScheduleOptions& options) {
     for (;;) {
         Lowered r = lower(roots, space, cuts, options);
         if (r.request.kind == Request::None || r.too_big) return r;
         space = apply(space, r.request);
     }
+}
+// Rows that are strided in memory and lie beside each other: the row variable that runs along memory, or -1.
+int variable_along_memory(const Kernel& k, const ScheduleOptions& options) {
+    if (k.red != kLane || k.rows.empty() || k.extent[k.rows.back()] < options.lanes) return -1;
+    const int row = k.rows.back();
+    bool strided = false;
+    for (const Store& s : k.stores)
+        if (s.full && s.at.k[row] != 1) return -1;
+    for (const Expr& e : k.exprs) {
+        if (e.kind != Expr::Load || !(e.vars & bit(kLane)) || e.at.k[kLane] == 0) continue;
+        if (std::abs(e.at.k[kLane]) == 1 || e.at.k[row] > 1) return -1;
+        strided |= e.at.k[row] == 1;
+    }
+    return strided ? row : -1;
+}
+}  // namespace
+
+Lowered lower_in_best_space(const std::vector<Ref>& roots, Space space, const Cuts& cuts, const ScheduleOptions& options) {
+    Lowered r = lower_as_requested(roots, std::move(space), cuts, options);
+    if (r.request.kind != Request::None || r.too_big || r.conflict) return r;
+    const int row = variable_along_memory(r.kernel, options);
+    if (row < 0) return r;
+    Space columns = r.space;
+    for (Axis& a : columns.axes) a.var = a.var == kLane ? kSeq : a.var == row ? kLane : a.var;
+    columns.red = kSeq;
+    Lowered c = lower_as_requested(roots, std::move(columns), cuts, options);
+    const bool same = c.request.kind == Request::None && !c.too_big && !c.conflict && c.needed.size() <= r.needed.size() &&
+                      c.kernel.reductions.size() == r.kernel.reductions.size();
+    return same ? std::move(c) : std::move(r);
 }
 
 }  // namespace framejit

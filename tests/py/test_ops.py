@@ -227,6 +227,30 @@ def test_statistics_of_large_values(oracle):
         assert torch.allclose(got[0], want[0], rtol=1e-6, atol=0), name
 
 
+@pytest.mark.parametrize("oracle", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_channels_last(dtype, oracle):
+    x = torch.randn(2, 32, 5, 7, dtype=dtype, generator=torch.Generator().manual_seed(0)).contiguous(memory_format=torch.channels_last)
+    weight = torch.rand(32, dtype=dtype)
+    for name, args in (("mean.dim", (x, [2, 3], False, None)), ("amax", (x, [2, 3], True)), ("native_group_norm", (x, weight, weight, 2, 32, 35, 4, 1e-5)),
+                       ("native_group_norm", (x, None, None, 2, 32, 35, 8, 1e-5))):
+        want = call(overload(name), args)
+        want = [want] if isinstance(want, torch.Tensor) else list(want)
+        got = framejit_c._lower_and_run("aten::" + name, args, want, oracle)
+        assert all(torch.allclose(g, w, rtol=1e-5, atol=1e-6) for g, w in zip(got, want)), name
+
+
+@pytest.mark.parametrize("oracle", [True, False])
+@pytest.mark.parametrize("dtype", list(NAMES))
+def test_moves_of_long_rows(dtype, oracle):
+    x = torch.randint(-100, 100, (3, 1003), generator=torch.Generator().manual_seed(0)).to(dtype)
+    for name, args in (("flip", (x, [1])), ("roll", (x, [5], [1])), ("roll", (x, [-70], [1])), ("constant_pad_nd", (x, [3, 2, 1, 1], 0)),
+                       ("constant_pad_nd", (x, [-3, 2], 1)), ("cat", ([x, x.flip(1)], 1)), ("cat", ([x, x[:, 1:]], 1)), ("repeat", (x, [2, 2]))):
+        want = call(overload(name), args)
+        got = framejit_c._lower_and_run("aten::" + name, for_framejit(args), [want], oracle)
+        assert torch.equal(got[0], want), name
+
+
 def test_an_index_out_of_range_is_noticed():
     x, i = torch.arange(5.0), torch.tensor([1, 5])
     for index in (i, -i, torch.tensor([-1])):

@@ -178,6 +178,26 @@ BOOST_AUTO_TEST_CASE(index_made_by_a_reduction_into_one_element) {
             BOOST_CHECK_THROW(run_plain(*e, m.pointers), std::out_of_range);
         }
 }
+BOOST_AUTO_TEST_CASE(rows_that_are_columns_of_memory) {
+    for (int64_t channels : {16, 37, 130}) {
+        Graph g;
+        const Shape shape{2, channels, 5, 9};
+        Ref x = g.input(DType::f32, shape, {channels * 45, 1, 9 * channels, channels});
+        Ref rows = g.op("view", {x}, {{2, channels, 45}, {}});
+        g.outputs = {{g.op("sum", {rows}, {{2}, {}})}, {g.op("softmax", {rows}, {{2}, {}})}, {g.op("argmax", {rows}, {{2}, {}})}};
+        check(g);
+    }
+}
+BOOST_AUTO_TEST_CASE(every_element_twice) {
+    for (const Shape& shape : {Shape{3, 7, 5}, Shape{2, 40, 33}}) {
+        Graph g;
+        Ref x = in(g, shape);
+        Ref wide =
+            g.op("expand", {g.op("view", {x}, {{shape[0], shape[1], 1, shape[2], 1}, {}})}, {{shape[0], shape[1], 2, shape[2], 2}, {}});
+        g.outputs = {{g.op("view", {wide}, {{shape[0], 2 * shape[1], 2 * shape[2]}, {}})}};
+        check(g);
+    }
+}
 BOOST_AUTO_TEST_CASE(same_bits_for_any_number_of_threads) {
     Graph g;
     Ref x = in(g, {300000});
