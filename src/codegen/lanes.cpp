@@ -226,7 +226,7 @@ Val Lanes::trunc(Val a) { return unary(llvm::Intrinsic::trunc, a); }
 
 // first + lane against a number is the lane against their difference, which counts only from -1 to the number of lanes.
 Val Lanes::compare_ramp(Cmp how, Value* first, Value* number) {
-    Value* to = b_.CreateSub(number, first);
+    Value* to = b_.CreateBinaryIntrinsic(llvm::Intrinsic::ssub_sat, number, first);
     to = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, to, b_.getInt64(uint64_t(-1)));
     to = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, to, b_.getInt64(uint64_t(lanes_)));
     llvm::SmallVector<llvm::Constant*, 64> lane;

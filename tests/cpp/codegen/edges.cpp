@@ -188,6 +188,22 @@ BOOST_AUTO_TEST_CASE(rows_that_are_columns_of_memory) {
         check(g);
     }
 }
+BOOST_AUTO_TEST_CASE(positions_beside_any_number) {
+    for (const char* how : {"lt", "le", "gt", "ge", "eq", "ne"}) {
+        Graph g;
+        Ref x = in(g, {1000}, DType::i8), y = in(g, {1000}, DType::i8), number = in(g, {1}, DType::i64);
+        Ref at = g.make(op_iota, {}, {{0, 1}, {}}, DType::i64, {1000});
+        g.outputs = {{g.op("where", {g.op(how, {at, g.op("expand", {number}, {{1000}, {}})}), x, y})}};
+        for (const Target& t : test::targets())
+            for (int64_t v : {INT64_MIN, INT64_MIN + 5, int64_t(-1), int64_t(0), int64_t(63), int64_t(500), int64_t(999), INT64_MAX}) {
+                test::Memory want = test::random_memory(g, 1), got = test::random_memory(g, 1);
+                *static_cast<int64_t*>(want.pointers[2]) = *static_cast<int64_t*>(got.pointers[2]) = v;
+                interpret(g, want.pointers);
+                run_plain(*compile(g, t), got.pointers);
+                BOOST_TEST(test::compare(g, got, want) == "", how << " " << v);
+            }
+    }
+}
 BOOST_AUTO_TEST_CASE(every_element_twice) {
     for (const Shape& shape : {Shape{3, 7, 5}, Shape{2, 40, 33}}) {
         Graph g;
