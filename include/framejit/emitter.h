@@ -62,9 +62,18 @@ struct Emitter {
     Val max2(Val a, Val b) { return select(cmp(Cmp::gt, a, b), a, b); }  // NaN in b stays, in a is lost: one vmaxps
     Val min2(Val a, Val b) { return select(cmp(Cmp::lt, a, b), a, b); }
     Val nan_of(Val x, Val y) { return select(cmp(Cmp::ne, x, x), x, y); }  // x where x is NaN, else y
+    // Highest power first. A long one is two chains, of the even and of the odd powers: half as many steps wait for each other.
     template <int N> Val poly(Val x, const double (&c)[N]) {
-        Val r = like(x, c[0]);
-        for (int k = 1; k < N; k++) r = fma(r, x, like(x, c[k]));
+        if (N < 8) return horner(x, x, c, N, 0, 1);
+        Val square = mul(x, x);
+        Val even = horner(x, square, c, N, (N - 1) % 2, 2), odd = horner(x, square, c, N, N % 2, 2);
+        return fma(odd, x, even);
+    }
+
+private:
+    Val horner(Val like_this, Val x, const double* c, int count, int first, int step) {
+        Val r = like(like_this, c[first]);
+        for (int k = first + step; k < count; k += step) r = fma(r, x, like(x, c[k]));
         return r;
     }
 };

@@ -126,6 +126,7 @@ Function::Got Function::integer(const Affine& a) {
         for (int q = 0; q < W_; q++) steps.push_back(b_.getInt64(uint64_t(q * a.k[kLane])));
         x = b_.CreateAdd(x, llvm::ConstantVector::get(steps));
     }
+    if (a.k[kLane] == 1) vec_->note_ramp(x, base);
     for (const Term& t : a.terms) {
         if (!varies(t.expr, bit(kLane))) continue;
         Value* y = Lanes::of(as_i64(t.expr).v);
@@ -160,6 +161,9 @@ Function::Got Function::make_div(const Expr& e) {
 }
 Value* Function::inside(int id, int64_t n) {
     const Got x = as_i64(id);
+    if (W_ > 1 && vec_->first_of_ramp(Lanes::of(x.v)))
+        return Lanes::of(
+            vec_->bit_and(vec_->cmp(Cmp::ge, x.v, vec_->integer(Ty::i64, 0)), vec_->cmp(Cmp::lt, x.v, vec_->integer(Ty::i64, n))));
     return b_.CreateICmpULT(Lanes::of(x.v), llvm::ConstantInt::get(Lanes::of(x.v)->getType(), uint64_t(n)));
 }
 Function::Got Function::make_checked(const Expr& e) {
@@ -206,29 +210,50 @@ Function::Got Function::load(int id, const Expr& e) {
         return {one_.widen(b_.CreateAlignedLoad(one_.memory_scalar(d), p, llvm::Align(uint64_t(size_of(d)))), d), vec};
     }
     Value* p = address(id, size_t(e.buffer), d, e.at);
-    return e.at.k[kLane] == 1 && !vector_terms ? load_lanes(e, p) : gather(e, p);
+    if (vector_terms || std::abs(e.at.k[kLane]) != 1) return gather(e, p);
+    return load_lanes(e, e.at.k[kLane] == 1 ? p : b_.CreateGEP(one_.memory_scalar(d), p, i64(1 - W_)));
 }
-// Consecutive elements. With a guard: most vectors are inside as a whole, and those are loaded without a mask.
+Value* Function::reversed(Value* lanes) {
+    llvm::SmallVector<int, 64> order;
+    for (int q = W_; q-- > 0;) order.push_back(q);
+    return b_.CreateShuffleVector(lanes, order);
+}
+// Consecutive elements, ascending or descending from the last lane's on. With a guard: most vectors are inside as a whole, and those are
+// loaded without a mask.
 Function::Got Function::load_lanes(const Expr& e, Value* p) {
     llvm::Type* t = vec_->memory(e.dtype);
     const llvm::Align align(uint64_t(size_of(e.dtype)));
-    if (e.guard < 0) return {vec_->widen(b_.CreateAlignedLoad(t, p, align), e.dtype), true};
-    Value* mask = inside(e.guard, e.n);
-    if (!mask->getType()->isVectorTy()) mask = vec_->splat(mask);
-    Block *whole = block("whole"), *part = block("part"), *join = block("join");
-    b_.CreateCondBr(vec_->any(b_.CreateNot(mask)), part, whole);
+    const bool descending = e.at.k[kLane] < 0;
+    auto in_order = [&](Value* lanes) { return descending ? reversed(lanes) : lanes; };
+    if (e.guard < 0) return {vec_->widen(in_order(b_.CreateAlignedLoad(t, p, align)), e.dtype), true};
+    Block *before = b_.GetInsertBlock(), *whole = block("whole"), *part = block("part"), *join = block("join");
+    Value *mask = nullptr, *first = vec_->first_of_ramp(Lanes::of(as_i64(e.guard).v));
+    if (first && e.n >= W_) {  // where the vector is tells whether it is inside, or outside
+        Block* cut = block("not_whole");
+        b_.CreateCondBr(b_.CreateICmpULE(first, i64(e.n - W_)), whole, cut);
+        b_.SetInsertPoint(before = cut);
+        b_.CreateCondBr(b_.CreateICmpULT(b_.CreateAdd(first, i64(W_ - 1)), i64(e.n + W_ - 1)), part, join);
+        b_.SetInsertPoint(part);
+        mask = inside(e.guard, e.n);
+    } else {
+        mask = inside(e.guard, e.n);
+        if (!mask->getType()->isVectorTy()) mask = vec_->splat(mask);
+        b_.CreateCondBr(vec_->any(b_.CreateNot(mask)), part, whole);
+        before = nullptr;
+    }
     b_.SetInsertPoint(whole);
     Value* all = b_.CreateAlignedLoad(t, p, align);
     b_.CreateBr(join);
     b_.SetInsertPoint(part);
-    Value* some = b_.CreateMaskedLoad(t, p, align, mask, llvm::Constant::getNullValue(t));
+    Value* some = b_.CreateMaskedLoad(t, p, align, in_order(mask), llvm::Constant::getNullValue(t));
     Block* part_end = b_.GetInsertBlock();
     b_.CreateBr(join);
     b_.SetInsertPoint(join);
-    auto* phi = b_.CreatePHI(t, 2);
+    auto* phi = b_.CreatePHI(t, 3);
     phi->addIncoming(all, whole);
     phi->addIncoming(some, part_end);
-    return {vec_->widen(phi, e.dtype), true};
+    if (before) phi->addIncoming(llvm::Constant::getNullValue(t), before);
+    return {vec_->widen(in_order(phi), e.dtype), true};
 }
 Function::Got Function::gather(const Expr& e, Value* base) {
     llvm::SmallVector<llvm::Constant*, 16> steps;
@@ -272,6 +297,13 @@ void Function::store(const Store& s) {
     }
 }
 
+void Function::after_reductions() {
+    for (const Store& s : k_.stores)
+        if (!s.full) store(s);
+    for (const Check& c : k_.checks)
+        if (!c.full) get(c.expr);
+}
+
 // ---- what a pass needs ----
 std::vector<int> Function::needed(const Work& w) const {
     std::vector<char> mark(k_.exprs.size());
@@ -281,6 +313,7 @@ std::vector<int> Function::needed(const Work& w) const {
     };
     for (const Reduction* r : w.reductions) want(r->input);
     for (int s : w.stores) want(k_.stores[s].expr);
+    for (int check : w.checks) want(check);
     for (int keep : w.keeps) want(keep);
     while (!work.empty()) {
         const Expr& e = k_.exprs[work.back()];

@@ -5,13 +5,32 @@ using llvm::Value;
 
 namespace {
 constexpr int kLongBody = 80;       // ops: above, no copy of the body is worth its compile time
-constexpr double kDeepChain = 0.5;  // ns along one dependent path: above, one vector in flight leaves the ports idle
+constexpr double kChain = 0.1;      // ns along one dependent path: above, one vector in flight leaves the ports idle
+constexpr double kDeepChain = 0.5;  // and two of them as well
+constexpr int kLongRow = 16;        // vectors: the last one of a row overlaps the one before it
 int64_t scratch_row(const Kernel& k, int expr) { return (k.extent[kLane] * size_of(k.exprs[expr].dtype) + 127) / 64 * 64; }
 
 int largest_power_within(int64_t n) {
     int w = 1;
     while (2 * w <= n) w *= 2;
     return w;
+}
+// A register's worth of what is moved, where little is computed.
+int of_narrow_elements(const Kernel& k) {
+    int64_t widest = 1;
+    for (const Expr& e : k.exprs)
+        if (e.kind == Expr::Load) widest = std::max<int64_t>(widest, size_of(e.dtype));
+    for (const Store& s : k.stores) widest = std::max<int64_t>(widest, size_of(s.dtype));
+    return int(std::max<int64_t>(1, 4 / widest));
+}
+
+// How many times the lanes of an f32 register each operation of a pointwise kernel works on.
+int interleaved(const Kernel& k, int lanes, int ops) {
+    const bool long_rows = k.kind == Kernel::Rows && k.red < 0 && k.extent[kLane] >= kLongRow * lanes;
+    if ((k.kind != Kernel::Linear && !long_rows) || ops >= kLongBody) return 1;
+    if (k.depth <= kChain) return of_narrow_elements(k);
+    const bool wide = std::any_of(k.exprs.begin(), k.exprs.end(), [](const Expr& e) { return e.dtype == DType::f64; });
+    return k.kind == Kernel::Linear && k.depth > kDeepChain && !wide ? 4 : 2;  // f64 takes two registers anyway
 }
 }  // namespace
 
@@ -25,7 +44,7 @@ VectorPlan vector_plan(const Kernel& k, const Features& features) {
             heaviest = std::max(heaviest, e.node->op->as<Pointwise>()->ns);
         }
     p.lanes = features.avx512 ? 16 : 8;
-    if (k.kind == Kernel::Linear && k.depth > kDeepChain && ops < kLongBody) p.lanes *= 4;  // four interleaved instructions per operation
+    p.lanes *= interleaved(k, p.lanes, ops);
     const int64_t lanes = std::max<int64_t>(1, k.extent[kLane]);
     p.lanes = std::min(p.lanes, largest_power_within(lanes));
     if (k.in_place && k.kind != Kernel::Linear && k.kind != Kernel::Rows)  // these have no single-element tail
@@ -89,7 +108,6 @@ void Function::start(const std::string& name) {
     constants_.entry = block("entry");
     b_.SetInsertPoint(constants_.entry);
     failed_ = nullptr;
-    find_unread_checks();
     for (const Expr& e : k_.exprs)
         if (e.kind == Expr::Checked && !failed_) {
             failed_ = b_.CreateAlloca(b_.getInt32Ty());
@@ -176,23 +194,12 @@ Function::Work Function::work_of(int stage) const {
         if (r.stage == stage) w.reductions.push_back(&r);
     for (size_t s = 0; s < k_.stores.size(); s++)
         if (k_.stores[s].full && k_.stores[s].stage == stage) w.stores.push_back(int(s));
+    for (const Check& c : k_.checks)
+        if (c.full && c.stage == stage) w.checks.push_back(c.expr);
     const std::vector<int> uses = needed(w);
     for (int keep : k_.keeps)
         if (!kept_ready_.count(keep) && std::find(uses.begin(), uses.end(), keep) != uses.end()) w.keeps.push_back(keep);
     return w;
-}
-
-void Function::find_unread_checks() {
-    std::vector<char> read(k_.exprs.size());
-    for (const Expr& e : k_.exprs) {
-        for (int a : e.args) read[size_t(a)] = 1;
-        for (const Term& t : e.at.terms) read[size_t(t.expr)] = 1;
-        if (e.guard >= 0) read[size_t(e.guard)] = 1;
-    }
-    for (const Store& s : k_.stores) read[size_t(s.expr)] = 1;
-    unread_checks_.clear();
-    for (size_t i = 0; i < k_.exprs.size(); i++)
-        if (k_.exprs[i].kind == Expr::Checked && !read[i]) unread_checks_.push_back(int(i));
 }
 
 // One vector at lane `at`: reductions take their step, then values are kept and stored.
@@ -209,11 +216,7 @@ void Function::pass(const Work& w, Carry& acc, size_t first, Value* at, Value* m
     if (k_.in_place)  // a buffer may be another's: all is read before any is written
         for (int s : w.stores) get(k_.stores[s].expr);
     for (int s : w.stores) store(k_.stores[s]);
-    for (int id : unread_checks_) {
-        bool known = true;
-        for (int v = 0; v < kVars; v++) known = known && (var_[size_t(v)] || !varies(id, bit(v)));
-        if (known) get(id);
-    }
+    for (int id : w.checks) get(id);
     scopes_.pop_back();
 }
 

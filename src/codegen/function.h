@@ -46,7 +46,9 @@ private:
     struct Work {  // what one pass over the lanes (or kSeq) makes
         std::vector<const Reduction*> reductions;
         std::vector<int> stores;  // positions in Kernel::stores
+        std::vector<int> checks;  // expressions
         std::vector<int> keeps;   // expressions
+        bool nothing() const { return reductions.empty() && stores.empty() && checks.empty(); }
     };
     struct WithWidth;  // switches to another vector width for a while
 
@@ -71,6 +73,7 @@ private:
     Val vector(int expr);  // in all lanes
     Got load(int id, const Expr&);
     Got load_lanes(const Expr&, Value* address);
+    Value* reversed(Value* lanes);
     Got gather(const Expr&, Value* base);
     Got integer(const Affine&);         // as an i64
     Value* scalar_part(const Affine&);  // without the lane and without vector terms
@@ -79,6 +82,7 @@ private:
     bool varies(int expr, unsigned vars) const { return k_.exprs[expr].vars & vars; }
     Value* inside(int expr, int64_t n);  // mask: 0 <= value < n
     void store(const Store&);
+    void after_reductions();  // stores and checks that do not vary with the reduced variable
     void store_lanes(const Store&, Value* offset, Value* lanes);
     std::vector<int> needed(const Work&) const;  // expressions that must be evaluated, operands first
     void hoist(const Work&, unsigned inner);     // what does not depend on the inner variables
@@ -103,7 +107,6 @@ private:
     void split(const std::string& name);
     void split_finish(const std::string& name);
     Work work_of(int stage) const;
-    void find_unread_checks();
     void pass(const Work&, Carry&, size_t first, Value* at, Value* mask);  // one vector
     bool streaming_stores() const;
 
@@ -125,7 +128,6 @@ private:
     std::unordered_set<int> kept_ready_;
     int stage_ = 0;
     bool streaming_ = false;
-    std::vector<int> unread_checks_;  // bounds checks of an index into one repeated number: no element is read, but eager would raise
 };
 
 }  // namespace framejit

@@ -48,27 +48,30 @@ Value* Lanes::any(Value* mask) {
 
 // ---- memory and registers ----
 Val Lanes::widen(Value* x, DType d) {
+    auto of_form = [&](Value* wide) {
+        stored_[wide] = {x, d};
+        return val(wide, reg(d));
+    };
     switch (d) {
     case DType::b1: return val(b_.CreateICmpNE(x, llvm::Constant::getNullValue(x->getType())), Ty::b1);
-    case DType::u8: return val(b_.CreateZExt(x, type(Ty::i32)), Ty::i32);
+    case DType::u8: return of_form(b_.CreateZExt(x, type(Ty::i32)));
     case DType::i8:
-    case DType::i16: return val(b_.CreateSExt(x, type(Ty::i32)), Ty::i32);
-    case DType::bf16: return val(b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(x, type(Ty::i32)), 16), type(Ty::f32)), Ty::f32);
-    case DType::f16: return val(b_.CreateFPExt(x, type(Ty::f32)), Ty::f32);
+    case DType::i16: return of_form(b_.CreateSExt(x, type(Ty::i32)));
+    case DType::bf16: return of_form(b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(x, type(Ty::i32)), 16), type(Ty::f32)));
+    case DType::f16: return of_form(b_.CreateFPExt(x, type(Ty::f32)));
     default: return val(x, reg(d));
     }
 }
 Value* Lanes::shrink(Val x, DType d) {
+    auto known = stored_.find(of(x));
+    if (known != stored_.end() && known->second.form->getType() == memory(d)) return known->second.form;
     switch (d) {
     case DType::b1: return b_.CreateZExt(of(x), memory(d));
     case DType::u8:
     case DType::i8:
     case DType::i16: return b_.CreateTrunc(of(x), memory(d));
     case DType::f16: return b_.CreateFPTrunc(of(x), memory(d));
-    case DType::bf16: {
-        auto known = rounded_.find(of(x));  // narrowed before: never round twice
-        return known != rounded_.end() ? known->second : rounded_.at(of(narrow(x, d)));
-    }
+    case DType::bf16: return stored_.at(of(narrow(x, d))).form;
     default: return of(x);
     }
 }
@@ -93,9 +96,9 @@ Value* Lanes::bf16_native(Value* x) {
                   [&] { return b_.CreateTrunc(b_.CreateLShr(bf16_by_integers(x), 16), memory(DType::bf16)); });
 }
 Val Lanes::narrow(Val a, DType d) {
+    if (auto known = stored_.find(of(a)); known != stored_.end() && known->second.dtype == d) return a;
     switch (d) {
     case DType::bf16: {
-        if (rounded_.count(of(a))) return a;
         Value* half = wide512() && features_.bf16 ? bf16_native(of(a)) : nullptr;
         Val r;
         if (half) {
@@ -105,7 +108,7 @@ Val Lanes::narrow(Val a, DType d) {
             half = b_.CreateTrunc(b_.CreateLShr(bits, 16), memory(DType::bf16));
             r = val(b_.CreateBitCast(b_.CreateAnd(bits, number(int32_t(0xffff0000))), type(Ty::f32)), Ty::f32);
         }
-        rounded_[of(r)] = half;
+        stored_[of(r)] = {half, d};
         return r;
     }
     case DType::f16: {
@@ -140,7 +143,9 @@ Val Lanes::bits(Ty t, uint64_t bits) {
         b_.SetInsertPoint(end);
     else
         b_.SetInsertPoint(constants_.entry);
-    made = splat(b_.CreateLoad(scalar(t), b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), constants_.table->global, at)));
+    Value* one = b_.CreateLoad(scalar(t), b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), constants_.table->global, at));
+    made = splat(one);
+    same_[made] = one;
     return val(made, t);
 }
 Val Lanes::constant(Ty t, double v) {
@@ -219,15 +224,48 @@ Val Lanes::floor(Val a) { return unary(llvm::Intrinsic::floor, a); }
 Val Lanes::ceil(Val a) { return unary(llvm::Intrinsic::ceil, a); }
 Val Lanes::trunc(Val a) { return unary(llvm::Intrinsic::trunc, a); }
 
+// first + lane against a number is the lane against their difference, which counts only from -1 to the number of lanes.
+Val Lanes::compare_ramp(Cmp how, Value* first, Value* number) {
+    Value* to = b_.CreateBinaryIntrinsic(llvm::Intrinsic::ssub_sat, number, first);
+    to = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, to, b_.getInt64(uint64_t(-1)));
+    to = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, to, b_.getInt64(uint64_t(lanes_)));
+    llvm::SmallVector<llvm::Constant*, 64> lane;
+    for (int q = 0; q < lanes_; q++) lane.push_back(b_.getInt8(uint8_t(q)));
+    static constexpr llvm::CmpInst::Predicate kSigned[] = {llvm::CmpInst::ICMP_SLT, llvm::CmpInst::ICMP_SLE, llvm::CmpInst::ICMP_SGT,
+                                                           llvm::CmpInst::ICMP_SGE, llvm::CmpInst::ICMP_EQ,  llvm::CmpInst::ICMP_NE};
+    return val(b_.CreateICmp(kSigned[int(how)], llvm::ConstantVector::get(lane), splat(b_.CreateTrunc(to, b_.getInt8Ty()))), Ty::b1);
+}
 Val Lanes::cmp(Cmp how, Val a, Val c) {
     using P = llvm::CmpInst::Predicate;
+    constexpr int kFew = 16;  // lanes whose comparison costs no more than the scalars do
+    Value *ramp = first_of_ramp(of(a)), *other = first_of_ramp(of(c));
+    if (lanes_ > kFew && ramp && same_.count(of(c))) return compare_ramp(how, ramp, same_.at(of(c)));
+    if (lanes_ > kFew && other && same_.count(of(a))) {
+        static constexpr Cmp kSwapped[] = {Cmp::gt, Cmp::ge, Cmp::lt, Cmp::le, Cmp::eq, Cmp::ne};
+        return compare_ramp(kSwapped[int(how)], other, same_.at(of(a)));
+    }
     static constexpr P kFloat[] = {P::FCMP_OLT, P::FCMP_OLE, P::FCMP_OGT, P::FCMP_OGE, P::FCMP_OEQ, P::FCMP_UNE};
     static constexpr P kSigned[] = {P::ICMP_SLT, P::ICMP_SLE, P::ICMP_SGT, P::ICMP_SGE, P::ICMP_EQ, P::ICMP_NE};
     static constexpr P kBool[] = {P::ICMP_ULT, P::ICMP_ULE, P::ICMP_UGT, P::ICMP_UGE, P::ICMP_EQ, P::ICMP_NE};
     if (is_float(a.ty)) return val(b_.CreateFCmp(kFloat[int(how)], of(a), of(c)), Ty::b1);
     return val(b_.CreateICmp(a.ty == Ty::b1 ? kBool[int(how)] : kSigned[int(how)], of(a), of(c)), Ty::b1);
 }
-Val Lanes::select(Val m, Val a, Val c) { return val(b_.CreateSelect(of(m), of(a), of(c)), a.ty); }
+// What is chosen from two values of a narrow dtype is one itself; the form that nobody uses is never selected.
+Val Lanes::select(Val m, Val a, Val c) {
+    const Val r = val(b_.CreateSelect(of(m), of(a), of(c)), a.ty);
+    auto is_zero = [](Value* v) { return llvm::isa<llvm::Constant>(v) && llvm::cast<llvm::Constant>(v)->isNullValue(); };
+    auto first = stored_.find(of(a)), second = stored_.find(of(c));
+    const auto known = first != stored_.end() ? first : second;
+    if (known == stored_.end()) return r;
+    const DType d = known->second.dtype;
+    auto form = [&](std::map<Value*, Stored>::iterator it, Val v) -> Value* {
+        if (it != stored_.end()) return it->second.dtype == d ? it->second.form : nullptr;
+        return is_zero(of(v)) ? llvm::Constant::getNullValue(memory(d)) : nullptr;
+    };
+    Value *x = form(first, a), *y = form(second, c);
+    if (x && y) stored_[of(r)] = {b_.CreateSelect(of(m), x, y), d};
+    return r;
+}
 Val Lanes::bit_and(Val a, Val c) { return val(b_.CreateAnd(of(a), of(c)), a.ty); }
 Val Lanes::bit_or(Val a, Val c) { return val(b_.CreateOr(of(a), of(c)), a.ty); }
 Val Lanes::bit_xor(Val a, Val c) { return val(b_.CreateXor(of(a), of(c)), a.ty); }
@@ -307,13 +345,14 @@ Val Lanes::libm(Val mask, Val x, Val z, Val y, double (*fn)(double, double)) {
                y.ty);
 }
 
-// ---- AVX-512 instructions, 16 lanes at a time ----
-Value* Lanes::each16(const Parts& in, const std::function<Value*(const Parts&)>& f) {
-    if (lanes_ == 16) return f(in);
+// ---- AVX-512 instructions, one register at a time ----
+Value* Lanes::each512(Ty t, const Parts& in, const std::function<Value*(const Parts&)>& f) {
+    const int width = t == Ty::f64 ? 8 : 16;
+    if (lanes_ == width) return f(in);
     Parts parts;
-    for (int k = 0; k < lanes_ / 16; k++) {
+    for (int k = 0; k < lanes_ / width; k++) {
         llvm::SmallVector<int, 16> pick;
-        for (int q = 0; q < 16; q++) pick.push_back(k * 16 + q);
+        for (int q = 0; q < width; q++) pick.push_back(k * width + q);
         Parts args;
         for (Value* x : in) args.push_back(b_.CreateShuffleVector(x, pick));
         parts.push_back(f(args));
@@ -321,39 +360,36 @@ Value* Lanes::each16(const Parts& in, const std::function<Value*(const Parts&)>&
     while (parts.size() > 1) {
         Parts joined;
         for (size_t i = 0; i < parts.size(); i += 2) {
-            const int width = int(llvm::cast<llvm::FixedVectorType>(parts[i]->getType())->getNumElements());
+            const int size = int(llvm::cast<llvm::FixedVectorType>(parts[i]->getType())->getNumElements());
             llvm::SmallVector<int, 64> all;
-            for (int q = 0; q < 2 * width; q++) all.push_back(q);
+            for (int q = 0; q < 2 * size; q++) all.push_back(q);
             joined.push_back(b_.CreateShuffleVector(parts[i], parts[i + 1], all));
         }
         parts = std::move(joined);
     }
     return parts[0];
 }
-llvm::Function* Lanes::intrinsic(llvm::Intrinsic::ID id) { return llvm::Intrinsic::getDeclaration(b_.GetInsertBlock()->getModule(), id); }
-Value* Lanes::zero16() { return llvm::Constant::getNullValue(llvm::FixedVectorType::get(b_.getFloatTy(), 16)); }
+// A masked instruction on a whole register, in the current rounding mode.
+Value* Lanes::whole512(llvm::Intrinsic::ID id, Ty t, Parts args) {
+    const unsigned width = t == Ty::f64 ? 8 : 16;
+    args.push_back(llvm::Constant::getNullValue(llvm::FixedVectorType::get(scalar(t), width)));
+    args.push_back(b_.getIntN(width, (1u << width) - 1));
+    args.push_back(b_.getInt32(4));
+    return b_.CreateCall(llvm::Intrinsic::getDeclaration(b_.GetInsertBlock()->getModule(), id), args);
+}
 Val Lanes::scale2(Val x, Val n) {
-    if (!wide512() || x.ty != Ty::f32) return Emitter::scale2(x, n);
-    return val(each16({of(x), of(n)},
-                      [&](const Parts& a) -> Value* {
-                          return b_.CreateCall(intrinsic(llvm::Intrinsic::x86_avx512_mask_scalef_ps_512),
-                                               {a[0], a[1], zero16(), b_.getInt16(0xffff), b_.getInt32(4)});
-                      }),
-               Ty::f32);
+    if (!wide512()) return Emitter::scale2(x, n);
+    const auto id = x.ty == Ty::f64 ? llvm::Intrinsic::x86_avx512_mask_scalef_pd_512 : llvm::Intrinsic::x86_avx512_mask_scalef_ps_512;
+    return val(each512(x.ty, {of(x), of(n)}, [&](const Parts& a) { return whole512(id, x.ty, a); }), x.ty);
 }
 std::pair<Val, Val> Lanes::split2(Val x) {
-    if (!wide512() || x.ty != Ty::f32) return Emitter::split2(x);
-    auto exponent = [&](Value* v) {
-        return each16({v}, [&](const Parts& a) -> Value* {
-            return b_.CreateCall(intrinsic(llvm::Intrinsic::x86_avx512_mask_getexp_ps_512),
-                                 {a[0], zero16(), b_.getInt16(0xffff), b_.getInt32(4)});
-        });
-    };
-    Value* mantissa = each16({of(x)}, [&](const Parts& a) -> Value* {
-        return b_.CreateCall(intrinsic(llvm::Intrinsic::x86_avx512_mask_getmant_ps_512),
-                             {a[0], b_.getInt32(11), zero16(), b_.getInt16(0xffff), b_.getInt32(4)});
-    });
-    return {val(mantissa, Ty::f32), val(b_.CreateFSub(exponent(of(x)), exponent(mantissa)), Ty::f32)};
+    if (!wide512()) return Emitter::split2(x);
+    const bool wide = x.ty == Ty::f64;
+    const auto getexp = wide ? llvm::Intrinsic::x86_avx512_mask_getexp_pd_512 : llvm::Intrinsic::x86_avx512_mask_getexp_ps_512;
+    const auto getmant = wide ? llvm::Intrinsic::x86_avx512_mask_getmant_pd_512 : llvm::Intrinsic::x86_avx512_mask_getmant_ps_512;
+    auto exponent = [&](Value* v) { return each512(x.ty, {v}, [&](const Parts& a) { return whole512(getexp, x.ty, a); }); };
+    Value* mantissa = each512(x.ty, {of(x)}, [&](const Parts& a) { return whole512(getmant, x.ty, {a[0], b_.getInt32(11)}); });
+    return {val(mantissa, x.ty), val(b_.CreateFSub(exponent(of(x)), exponent(mantissa)), x.ty)};
 }
 
 }  // namespace framejit

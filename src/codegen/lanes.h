@@ -52,8 +52,14 @@ public:
     llvm::Value* shrink(Val, DType);      // register form -> memory form
     llvm::Value* any(llvm::Value* mask);  // i1: some lane is set
     // `uniform`: a splat and the scalar that it was made of. Division by it costs one scalar division.
-    void note_uniform(llvm::Value* splat, llvm::Value* scalar) { uniform_[splat] = scalar; }
-    void forget() { uniform_.clear(), reciprocal_.clear(), rounded_.clear(); }  // at the start of a function
+    void note_uniform(llvm::Value* splat, llvm::Value* scalar) { uniform_[splat] = same_[splat] = scalar; }
+    // Integers first, first + 1, .. in the lanes
+    void note_ramp(llvm::Value* lanes, llvm::Value* first) { ramp_[lanes] = first; }
+    llvm::Value* first_of_ramp(llvm::Value* lanes) const {  // null: no ramp
+        auto it = ramp_.find(lanes);
+        return it == ramp_.end() ? nullptr : it->second;
+    }
+    void forget() { uniform_.clear(), reciprocal_.clear(), stored_.clear(), same_.clear(), ramp_.clear(); }  // at the start of a function
 
     Val constant(Ty, double) override;
     Val integer(Ty, int64_t) override;
@@ -92,13 +98,13 @@ private:
     Val unary(llvm::Intrinsic::ID, Val);
     Val divide_integers(Val, Val, bool remainder);
     Val divide_by_uniform(Val x, Val d);
+    Val compare_ramp(Cmp, llvm::Value* first, llvm::Value* number);
     bool wide512() const { return features_.avx512 && lanes_ % 16 == 0; }
     llvm::Value* number(int32_t);
     llvm::Value* bf16_by_integers(llvm::Value*);
     llvm::Value* bf16_native(llvm::Value*);
-    llvm::Value* each16(const Parts& in, const std::function<llvm::Value*(const Parts&)>&);
-    llvm::Function* intrinsic(llvm::Intrinsic::ID);
-    llvm::Value* zero16();
+    llvm::Value* each512(Ty, const Parts& in, const std::function<llvm::Value*(const Parts&)>&);
+    llvm::Value* whole512(llvm::Intrinsic::ID, Ty, Parts args);
     // Runs `then` in a block of its own when the i1 holds; the result is its value there and `otherwise` elsewhere.
     llvm::Value* rarely(llvm::Value* condition, const char* name, llvm::Value* otherwise, const std::function<llvm::Value*()>& then);
 
@@ -106,7 +112,13 @@ private:
     const int lanes_;
     const Features features_;
     EntryConstants& constants_;
-    std::map<llvm::Value*, llvm::Value*> uniform_, reciprocal_, rounded_;  // rounded: a narrowed value -> its memory form
+    std::map<llvm::Value*, llvm::Value*> uniform_, reciprocal_, same_, ramp_;  // same: a splat -> its scalar, numbers included
+    struct Stored {
+        llvm::Value* form;
+        DType dtype;
+    };
+    std::map<llvm::Value*, Stored>
+        stored_;  // values that are exactly of a narrow dtype, and their form in memory: they are never rounded again
 };
 
 }  // namespace framejit

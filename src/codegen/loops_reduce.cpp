@@ -52,7 +52,7 @@ void Function::column_unit(Value* base) {
     };
     for (int stage = 0; stage < k_.stages; stage++) {
         const Work w = work_of(stage);
-        if (w.reductions.empty() && w.stores.empty()) continue;
+        if (w.nothing()) continue;
         hoist(w, bit(kSeq));
         const std::vector<int> list = needed(w);
         for (int u = 0; u < plan_.unroll; u++)
@@ -87,11 +87,7 @@ void Function::column_unit(Value* base) {
                 }
             });
     }
-    for (int u = 0; u < plan_.unroll; u++)
-        inside(u, [&] {
-            for (const Store& s : k_.stores)
-                if (!s.full) store(s);
-        });
+    for (int u = 0; u < plan_.unroll; u++) inside(u, [&] { after_reductions(); });
     var_[kLane] = nullptr;
 }
 
@@ -184,7 +180,7 @@ void Function::split_finish(const std::string& name) {
             for (int q = 0; q < r.node->op->as<Reduce>()->accs; q++, at++) s.push_back(Lanes::val(all[at], types[at].ty));
             scopes_.back().values[r.expr] = {result(r, s.data()), false};
         }
-        for (const Store& s : k_.stores) store(s);
+        after_reductions();
     });
     finish();
 }

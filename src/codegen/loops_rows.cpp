@@ -71,15 +71,14 @@ void Function::rows() {
         split_row(row);
         kept_ready_.clear();
         for (int stage = 0; stage < k_.stages; stage++) row_stage(stage, streaming);
-        for (const Store& s : k_.stores)
-            if (!s.full) store(s);
+        after_reductions();
     });
     if (streaming) b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
 }
 
 void Function::row_stage(int stage, bool streaming) {
     const Work w = work_of(stage);
-    if (w.reductions.empty() && w.stores.empty()) return;
+    if (w.nothing()) return;
     stage_ = stage;
     hoist(w, bit(kLane));
     row_lanes(w, w.reductions.empty() ? 1 : plan_.unroll, streaming);

@@ -101,6 +101,8 @@ Results power(Call& c) {
     require(is_float(d));
     return {both(c, "power", d)};
 }
+// The number is the base; in pow_.Scalar, which is found under this name, it is the exponent.
+Results pow_of_number(Call& c) { return c.at(0).as<Ref>() ? pow_number(c) : power(c); }
 
 // ---- three operands ----
 
@@ -158,7 +160,7 @@ constexpr Row kRules[] = {
     {"aten::copysign.Scalar", rule<floating<op_copysign>>},
     {"aten::pow.Tensor_Scalar", rule<pow_number>},
     {"aten::pow.Tensor_Tensor", rule<power>},
-    {"aten::pow.Scalar", rule<power>},
+    {"aten::pow.Scalar", rule<pow_of_number>},
     {"aten::addcmul", rule<addcmul>},
     {"aten::addcdiv", rule<addcdiv>},
     {"aten::lerp.Scalar", rule<lerp>},

@@ -30,9 +30,17 @@ struct Statistics {
 Statistics statistics(Call& c, Ref x, double eps) {
     const int64_t d = int64_t(x->shape.size()) - 1;
     const double count = double(x->shape.back());
-    Ref mean = c.div(c.sum(x, d), count);
-    Ref centred = c.sub(x, mean);
-    return {mean, c("rsqrt", {c.add(c.div(c.sum(c.mul(centred, centred), d), count), eps)})};
+    auto [mean, squares] = c.moments(x, d);
+    return {mean, c("rsqrt", {c.add(c.div(squares, count), eps)})};
+}
+// Of the last two dimensions: the mean of the means, and the squares around it.
+Statistics statistics_of_columns(Call& c, Ref x, double eps) {
+    const int64_t d = int64_t(x->shape.size()) - 2;
+    const double columns = double(x->shape[d]), count = columns * double(x->shape[d + 1]);
+    auto [means, squares] = c.moments(x, d + 1);
+    auto [mean, between] = c.moments(means, d);
+    Ref all = c.add(c.sum(squares, d), c.mul(between, double(x->shape[d + 1])));
+    return {mean, c("rsqrt", {c.add(c.div(all, count), eps)})};
 }
 Ref recorded_statistic(Call& c, Ref s, size_t k) { return c.view(c.as_recorded(s, k), c.out[k].shape); }
 
@@ -72,14 +80,20 @@ Ref per_channel(Call& c, Ref v, Ref x) {
     shape.at(1) = numel(v->shape);
     return c.view(c.up(v), shape);
 }
-// Each group of channels is a row.
+// Whether the channels of [N, C, ..] lie beside each other in memory.
+bool channels_last(Ref x) { return x->op == &op_input && x->shape[1] > 1 && x->at.i[2] == 1 && x->shape.size() > 2; }
+
+// Each group of channels is a row. Where channels are last, a column for every channel is summed first, and applied to.
 Results group_norm(Call& c) {
     Ref x = c.tensor(0);
-    const int64_t n = c.integer(3), channels = c.integer(4), extent = c.integer(5), groups = c.integer(6);
+    const int64_t n = c.integer(3), channels = c.integer(4), extent = c.integer(5), groups = c.integer(6), each = channels / groups;
     require(is_float(x->dtype) && x->shape.size() >= 2 && numel(x->shape) > 0);
-    Ref flat = c.up(c.view(x, {n, groups, channels / groups * extent}));
-    auto [mean, rstd] = statistics(c, flat, c.real(7));
-    Ref y = c.view(c.mul(c.sub(flat, mean), rstd), x->shape);
+    const bool last = channels_last(x);
+    Ref flat = c.up(c.view(x, last ? Shape{n, groups, each, extent} : Shape{n, groups, each * extent}));
+    auto [mean, rstd] = last ? statistics_of_columns(c, flat, c.real(7)) : statistics(c, flat, c.real(7));
+    auto beside = [&](Ref s) { return last ? c.view(c.expand(s, {n, groups, each, 1}), {n, channels, 1}) : s; };
+    if (last) flat = c.view(flat, {n, channels, extent});
+    Ref y = c.view(c.mul(c.sub(flat, beside(mean)), beside(rstd)), x->shape);
     if (c.given(1)) y = c.mul(y, per_channel(c, c.tensor(1), x));
     if (c.given(2)) y = c.add(y, per_channel(c, c.tensor(2), x));
     return {c.as_recorded(y), recorded_statistic(c, mean, 1), recorded_statistic(c, rstd, 2)};

@@ -10,14 +10,17 @@ namespace {
 // The recorded shape says whether the dimensions were kept.
 Ref shaped(Call& c, Ref r, size_t k = 0) { return c.view(r, c.out[k].shape); }
 
-// sum and prod: integers in i64, floats of 16 bits in f32; whatever was asked for is in the recorded dtype.
-Ref accumulated(Call& c, std::string_view op, Ref x, std::span<const int64_t> dims) {
+// sum and prod: integers in i64, floats of 16 bits in f32, truths as truths; whatever was asked for is in the recorded dtype.
+template <const OpDef& op, const OpDef& of_bools> Ref accumulated(Call& c, std::span<const int64_t> dims) {
     const DType d = c.out[0].dtype;
-    return c.cast(c.reduce_all(op, c.up(c.cast(x, d)), dims), d);
+    Ref x = c.cast(c.tensor(0), d);
+    return d == DType::b1 ? c.reduce_all(of_bools.name, x, dims) : c.cast(c.reduce_all(op.name, c.up(x), dims), d);
 }
-template <const OpDef& op> Results fold(Call& c) { return {shaped(c, accumulated(c, op.name, c.tensor(0), c.dims(1, c.tensor(0))))}; }
-template <const OpDef& op> Results fold_all(Call& c) {
-    return {shaped(c, accumulated(c, op.name, c.tensor(0), c.dims(size_t(-1), c.tensor(0))))};
+template <const OpDef& op, const OpDef& of_bools> Results fold(Call& c) {
+    return {shaped(c, accumulated<op, of_bools>(c, c.dims(1, c.tensor(0))))};
+}
+template <const OpDef& op, const OpDef& of_bools> Results fold_all(Call& c) {
+    return {shaped(c, accumulated<op, of_bools>(c, c.dims(size_t(-1), c.tensor(0))))};
 }
 
 Results mean_over(Call& c, std::span<const int64_t> dims) {
@@ -103,11 +106,11 @@ Merged merged(Call& c, Ref x, std::span<const int64_t> dims) {
 struct Moments {
     Ref var, mean;
 };
-Moments moments(Call& c) {
+Moments moments(Call& c) {  // in f64, as eager: the squares of large f32 do not fit into f32
     Ref x = c.tensor(0);
     require(is_float(x->dtype));
     const double correction = c.given(2) ? c.real(2) : 1;
-    auto [m, d] = merged(c, c.up(x), c.dims(1, x));
+    auto [m, d] = merged(c, c.cast(x, DType::f64), c.dims(1, x));
     return {c.reduce("var", m, d, {correction}), c.reduce("mean", m, d)};
 }
 Results var(Call& c) { return {shaped(c, c.as_recorded(moments(c).var))}; }
@@ -166,10 +169,10 @@ Results cumsum(Call& c) {
 }
 
 constexpr Row kRules[] = {
-    {"aten::sum", rule<fold_all<op_sum>>},
-    {"aten::sum.dim_IntList", rule<fold<op_sum>>},
-    {"aten::prod", rule<fold_all<op_prod>>},
-    {"aten::prod.dim_int", rule<fold<op_prod>>},
+    {"aten::sum", rule<fold_all<op_sum, op_any>>},
+    {"aten::sum.dim_IntList", rule<fold<op_sum, op_any>>},
+    {"aten::prod", rule<fold_all<op_prod, op_all>>},
+    {"aten::prod.dim_int", rule<fold<op_prod, op_all>>},
     {"aten::mean", rule<mean_all>},
     {"aten::mean.dim", rule<mean>},
     {"aten::amax", rule<extremum_dims<op_amax, op_any>>},

@@ -37,6 +37,17 @@ Ref Build::reduce_all(std::string_view op, Ref a, std::span<const int64_t> dims)
     return view(a, kept);
 }
 
+// The second pass also finds by how much the mean was off: rounding it would otherwise add to the squares where it is large beside the
+// deviations (of a constant row they are 0).
+Build::Moments Build::moments(Ref a, int64_t dim) {
+    const double count = double(a->shape[dim]);
+    Ref first = div(sum(a, dim), count);
+    Ref c = sub(a, first);
+    Ref left = sum(c, dim), off = div(left, count);
+    Ref squares = sub(sum(mul(c, c), dim), mul(off, left));
+    return {add(first, off), (*this)("maximum", {squares, number(0, squares)})};
+}
+
 Ref Build::sum_to(Ref a, const Shape& shape) {
     const int lead = int(a->shape.size()) - int(shape.size());
     std::vector<int64_t> dims;

@@ -16,9 +16,7 @@ Ref infinity(Build b, Ref like) { return b.number(std::numeric_limits<double>::i
 Ref mean(Build b, const Node& n, In in) { return b.div(b.sum(b.up(in[0]), n.at.i[0]), extent(n, in)); }
 
 Ref var(Build b, const Node& n, In in) {
-    Ref x = b.up(in[0]);
-    Ref c = b.sub(x, b.div(b.sum(x, n.at.i[0]), extent(n, in)));
-    return b.div(b.sum(b.mul(c, c), n.at.i[0]), std::max(0.0, extent(n, in) - n.at.f[0]));
+    return b.div(b.moments(b.up(in[0]), n.at.i[0]).squares, std::max(0.0, extent(n, in) - n.at.f[0]));
 }
 
 // An infinite maximum is not subtracted: inf - inf would be NaN.
@@ -59,9 +57,9 @@ Ref layer_norm(Build b, const Node& n, In in) {
     Ref x = b.up(in[0]);
     const int64_t d = int64_t(x->shape.size()) - 1;
     const double count = double(x->shape.back());
-    Ref c = b.sub(x, b.div(b.sum(x, d), count));
-    Ref r = b("rsqrt", {b.add(b.div(b.sum(b.mul(c, c), d), count), n.at.f[0])});
-    return scaled_and_shifted(b, b.mul(c, r), in);
+    auto [mean, squares] = b.moments(x, d);
+    Ref r = b("rsqrt", {b.add(b.div(squares, count), n.at.f[0])});
+    return scaled_and_shifted(b, b.mul(b.sub(x, mean), r), in);
 }
 // With h the normalised x and w dy's share of it: dx = rstd (w - mean(w) - h mean(w h)); rms_norm has no mean to take away.
 std::vector<Ref> norm_grad(Build b, const Node& n, In in, Ref dy, bool centred) {

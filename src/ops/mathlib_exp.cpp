@@ -6,22 +6,31 @@
 #include "src/ops/mathlib.h"
 
 namespace framejit {
+namespace {
+// 2^n, a normal number
+Val power_of_two(Emitter& e, Val n) {
+    const bool wide = n.ty == Ty::f64;
+    return e.bitcast(e.shl(mathlib::low_bits(e, n, wide ? 1023 : 127), wide ? 52 : 23), n.ty);
+}
+}  // namespace
 
 // x * 2^n in two exact steps, so that the exponent range is not left on the way.
 Val Emitter::scale2(Val x, Val n) {
-    Val whole = cast(n, Ty::i32);
-    Val half = shr(whole, 1);
-    auto power = [&](Val k) { return bitcast(shl(add(k, integer(Ty::i32, 127)), 23), Ty::f32); };
-    return mul(mul(x, power(half)), power(sub(whole, half)));
+    Val half = round(mul(n, like(n, 0.5)));
+    return mul(mul(x, power_of_two(*this, half)), power_of_two(*this, sub(n, half)));
 }
 
 std::pair<Val, Val> Emitter::split2(Val x) {
-    Val tiny = cmp(Cmp::lt, x, f(1.17549435e-38));  // denormals: scale up first
-    Val scaled = select(tiny, mul(x, f(8388608.0)), x);
-    Val bits = bitcast(scaled, Ty::i32);
-    Val k = bit_and(sub(bits, integer(Ty::i32, 0x3f400000)), integer(Ty::i32, int32_t(0xff800000)));
-    Val exponent = mul(cast(k, Ty::f32), f(1.1920928955078125e-7));
-    return {bitcast(sub(bits, k), Ty::f32), add(exponent, select(tiny, f(-23), f(0)))};
+    const bool wide = x.ty == Ty::f64;
+    const Ty whole = wide ? Ty::i64 : Ty::i32;
+    Val tiny = cmp(Cmp::lt, x, like(x, wide ? 2.2250738585072014e-308 : 1.17549435e-38));  // denormals: scale up first
+    Val scaled = select(tiny, mul(x, like(x, wide ? 18014398509481984.0 : 8388608.0)), x);
+    Val bits = bitcast(scaled, whole);
+    Val above = sub(bits, integer(whole, wide ? 0x3fe8000000000000 : 0x3f400000));
+    Val k = bit_and(above, integer(whole, wide ? int64_t(0xfff0000000000000) : int32_t(0xff800000)));
+    Val exponent = wide ? sub(bitcast(add(shr(k, 52), integer(whole, 0x4338000000000000)), Ty::f64), like(x, 6755399441055744.0))
+                        : mul(cast(k, Ty::f32), f(1.1920928955078125e-7));
+    return {bitcast(sub(bits, k), x.ty), add(exponent, select(tiny, like(x, wide ? -54 : -23), like(x, 0)))};
 }
 
 namespace mathlib {
@@ -29,6 +38,7 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kLn2 = 0.69314718055994530942;
+constexpr double kLn2Head = 6.93147180369123816490e-01, kLn2Rest = 1.90821492927058770002e-10;  // n * head is exact in f64
 
 Val clamp(Emitter& e, Val x, double lo, double hi) {  // NaN passes: the constant is the first operand
     x = e.select(e.cmp(Cmp::gt, x, e.like(x, hi)), e.like(x, hi), x);
@@ -39,59 +49,70 @@ Val clamp(Emitter& e, Val x, double lo, double hi) {  // NaN passes: the constan
 struct Reduced {
     Val n, p;
 };
+Val exp_tail(Emitter& e, Val r) { return e.fma(poly(e, r, kExp, kExpD), e.mul(r, r), r); }
 Reduced reduce_exp(Emitter& e, Val x) {
-    Val n = e.round(e.mul(x, e.f(1.44269504088896341)));
-    Val r = e.fma(n, e.f(-0.693145751953125), x);
-    r = e.fma(n, e.f(-1.42860682030941723212e-6), r);
-    return {n, e.fma(e.poly(r, kExp), e.mul(r, r), r)};
+    Val n = e.round(e.mul(x, e.like(x, 1 / kLn2)));
+    Val r = e.fma(n, by_type(e, x, -0.693145751953125, -kLn2Head), x);
+    return {n, exp_tail(e, e.fma(n, by_type(e, x, -1.42860682030941723212e-6, -kLn2Rest), r))};
 }
+// Beyond these bounds e^x is 0 and infinite.
+Val within_exp(Emitter& e, Val x) { return x.ty == Ty::f64 ? clamp(e, x, -746, 710) : clamp(e, x, -104, 89); }
+Val scaled_up(Emitter& e, Reduced x) { return e.scale2(e.add(x.p, e.like(x.p, 1)), x.n); }
 
-// log(1 + f) - f + f^2 / 2 for the mantissa 1 + f; works in f32 and in f64
+// log(1 + f) - f + f^2 / 2 for the mantissa 1 + f; works in f32 and in f64, with the digits of f32
 Val log_tail(Emitter& e, Val f, Val z) { return e.mul(e.mul(e.poly(f, kLog), f), z); }
 
 // What every logarithm answers at 0, infinity, below 0 and for NaN.
 Val log_edges(Emitter& e, Val x, Val p) {
-    p = e.select(e.cmp(Cmp::eq, x, e.f(0)), e.f(-kInf), p);
-    p = e.select(e.cmp(Cmp::eq, x, e.f(kInf)), x, p);
-    p = e.select(e.cmp(Cmp::lt, x, e.f(0)), e.f(NAN), p);
+    p = e.select(e.cmp(Cmp::eq, x, e.like(x, 0)), e.like(x, -kInf), p);
+    p = e.select(e.cmp(Cmp::eq, x, e.like(x, kInf)), x, p);
+    p = e.select(e.cmp(Cmp::lt, x, e.like(x, 0)), e.like(x, NAN), p);
     return e.nan_of(x, p);
 }
 
-// From `bound` on the function is 1 exactly: what remains to 1 would otherwise be multiplied by a large x (gelu).
-Val saturated(Emitter& e, Val x, double bound, Val y) { return e.select(e.cmp(Cmp::ge, e.abs(x), e.f(bound)), e.copysign(e.f(1), x), y); }
+// f64: log x = k log 2 + f + low with f exact
+struct Logarithm {
+    Val k, f, low;
+};
+Logarithm split_log(Emitter& e, Val x) {
+    auto [m, k] = e.split2(x);
+    Val f = e.sub(m, e.like(x, 1));
+    Val s = e.div(f, e.add(f, e.like(x, 2)));
+    Val z = e.mul(s, s), half = e.mul(e.mul(f, f), e.like(x, 0.5));
+    return {k, f, e.fma(s, e.fma(z, e.poly(z, kLogD), half), e.neg(half))};
+}
+// A logarithm to another base: f times a constant in two parts, and the exponent times another one.
+Val rebased(Emitter& e, Logarithm l, double factor, double factor_rest, double step, double step_rest) {
+    Val c = e.like(l.f, factor);
+    Val head = e.mul(l.f, c), whole = e.mul(l.k, e.like(l.k, step));
+    Val rest = e.add(e.fma(l.f, c, e.neg(head)), e.fma(l.f, e.like(l.f, factor_rest), e.mul(l.low, c)));
+    Val sum = e.add(whole, head);
+    return e.add(sum, e.add(e.add(e.sub(whole, sum), head), e.fma(l.k, e.like(l.k, step_rest), rest)));
+}
 
 }  // namespace
 
-Val everywhere(Emitter& e, Val x, CFunction fn) { return e.libm(e.integer(Ty::b1, 1), x, x, x, fn); }
-Val everywhere(Emitter& e, Val x, Val y, CFunction fn) { return e.libm(e.integer(Ty::b1, 1), x, y, x, fn); }
-
-Val exp(Emitter& e, Val x) {
-    if (x.ty == Ty::f64) return everywhere(e, x, [](double v, double) { return std::exp(v); });
-    auto [n, p] = reduce_exp(e, clamp(e, x, -104.0, 89.0));
-    return e.scale2(e.add(p, e.f(1)), n);
-}
+Val exp(Emitter& e, Val x) { return scaled_up(e, reduce_exp(e, within_exp(e, x))); }
 
 Val exp2(Emitter& e, Val x0) {
-    if (x0.ty == Ty::f64) return everywhere(e, x0, [](double v, double) { return std::exp2(v); });
-    Val x = clamp(e, x0, -151.0, 129.0);
+    Val x = x0.ty == Ty::f64 ? clamp(e, x0, -1076, 1025) : clamp(e, x0, -151, 129);
     Val n = e.round(x);
-    Val r = e.mul(e.sub(x, n), e.f(kLn2));
-    Val p = e.fma(e.poly(r, kExp), e.mul(r, r), r);
-    return e.scale2(e.add(p, e.f(1)), n);
+    return scaled_up(e, {n, exp_tail(e, e.mul(e.sub(x, n), e.like(x, kLn2)))});
 }
 
-// 2^n p + (2^n - 1) keeps the digits near 0; above 20 the 1 does not count, and 2^n alone may overflow before the result does.
+// 2^n p + (2^n - 1) keeps the digits near 0; above 40 the 1 does not count, and 2^n alone may overflow before the result does.
 Val expm1(Emitter& e, Val x) {
-    if (x.ty == Ty::f64) return everywhere(e, x, [](double v, double) { return std::expm1(v); });
-    auto [n, p] = reduce_exp(e, clamp(e, x, -104.0, 89.0));
-    Val low = e.add(e.scale2(p, n), e.sub(e.scale2(e.f(1), n), e.f(1)));
-    Val high = e.scale2(e.add(p, e.f(1)), n);
-    Val y = e.select(e.cmp(Cmp::gt, x, e.f(20)), high, low);
-    return e.select(e.cmp(Cmp::eq, x, e.f(0)), x, y);  // -0
+    Reduced r = reduce_exp(e, within_exp(e, x));
+    Val low = e.add(e.scale2(r.p, r.n), e.sub(e.scale2(e.like(x, 1), r.n), e.like(x, 1)));
+    Val y = e.select(e.cmp(Cmp::gt, x, e.like(x, 40)), scaled_up(e, r), low);
+    return e.select(e.cmp(Cmp::eq, x, e.like(x, 0)), x, y);  // -0
 }
 
 Val log(Emitter& e, Val x) {
-    if (x.ty == Ty::f64) return everywhere(e, x, [](double v, double) { return std::log(v); });
+    if (x.ty == Ty::f64) {
+        Logarithm l = split_log(e, x);
+        return log_edges(e, x, e.fma(l.k, e.like(x, kLn2Head), e.add(l.f, e.fma(l.k, e.like(x, kLn2Rest), l.low))));
+    }
     auto [m, k] = e.split2(x);
     Val f = e.sub(m, e.f(1));
     Val z = e.mul(f, f);
@@ -102,34 +123,37 @@ Val log(Emitter& e, Val x) {
 }
 
 Val log2(Emitter& e, Val x) {  // exact for powers of 2: the exponent is added last
-    if (x.ty == Ty::f64) return everywhere(e, x, [](double v, double) { return std::log2(v); });
+    if (x.ty == Ty::f64) return log_edges(e, x, rebased(e, split_log(e, x), 1.4426950408889634, 2.0355273740931033e-17, 1, 0));
     auto [m, k] = e.split2(x);
     Val f = e.sub(m, e.f(1));
     Val z = e.mul(f, f);
     Val p = e.add(f, e.fma(z, e.f(-0.5), log_tail(e, f, z)));
-    return log_edges(e, x, e.fma(p, e.f(1.44269504088896341), k));
+    return log_edges(e, x, e.fma(p, e.f(1 / kLn2), k));
 }
 
 Val log10(Emitter& e, Val x) {
-    if (x.ty == Ty::f64) return everywhere(e, x, [](double v, double) { return std::log10(v); });
+    constexpr double kLog2Head = 3.01029995663611771306e-01, kLog2Rest = 3.69423907715893078616e-13;
+    if (x.ty == Ty::f64)
+        return log_edges(e, x, rebased(e, split_log(e, x), 0.4342944819032518, 1.098319650216765e-17, kLog2Head, kLog2Rest));
     return e.mul(log(e, x), e.f(0.43429448190325182765));
 }
 
 // log(1 + x) = log(u) + (x - (u - 1)) / u with u = 1 + x rounded
 Val log1p(Emitter& e, Val x) {
-    if (x.ty == Ty::f64) return everywhere(e, x, [](double v, double) { return std::log1p(v); });
-    Val u = e.add(x, e.f(1));
-    Val lost = e.sub(x, e.sub(u, e.f(1)));
-    Val y = e.add(log(e, u), e.div(lost, u));
-    Val edge = e.bit_or(e.cmp(Cmp::eq, u, e.f(0)), e.cmp(Cmp::eq, u, e.f(kInf)));  // the correction is NaN there
-    y = e.select(edge, log(e, u), y);
-    return e.select(e.cmp(Cmp::eq, x, e.f(0)), x, y);  // -0
+    Val u = e.add(x, e.like(x, 1));
+    Val lost = e.sub(x, e.sub(u, e.like(x, 1)));
+    Val main = log(e, u);
+    Val edge = e.bit_or(e.cmp(Cmp::eq, u, e.like(x, 0)), e.cmp(Cmp::eq, u, e.like(x, kInf)));  // the correction is NaN there
+    Val y = e.select(edge, main, e.add(main, e.div(lost, u)));
+    return e.select(e.cmp(Cmp::eq, x, e.like(x, 0)), x, y);  // -0
 }
+
+// ---- powers ----
 
 namespace {
 
 // |x| ** y with the exponent y log|x| in f64, so that large exponents keep their digits. Neither NaN nor sign handling.
-Val power_of_magnitude(Emitter& e, Val x, Val y) {
+Val power_in_f32(Emitter& e, Val x, Val y) {
     auto [m, k] = e.split2(x);
     Val f = e.cast(e.sub(m, e.f(1)), Ty::f64);
     Val z = e.mul(f, f);
@@ -144,98 +168,148 @@ Val power_of_magnitude(Emitter& e, Val x, Val y) {
     return e.scale2(e.cast(e.add(p, e.like(p, 1)), Ty::f32), e.cast(n, Ty::f32));
 }
 
+// Numbers of twice the digits of f64: an exact sum or product of two, the head being what f64 makes of it.
+struct Double {
+    Val head, rest;
+};
+Double exact_sum(Emitter& e, Val large, Val small) {
+    Val sum = e.add(large, small);
+    return {sum, e.add(e.sub(large, sum), small)};
+}
+Double product(Emitter& e, Double a, Double b) {
+    Val head = e.mul(a.head, b.head);
+    return {head, e.add(e.fma(a.head, b.head, e.neg(head)), e.fma(a.head, b.rest, e.mul(a.rest, b.head)))};
+}
+
+// log x = k log 2 + 2 s + s^3 (2/3 + s^2 Q(s^2)) with s = (m - 1) / (m + 1)
+Double log_in_double(Emitter& e, Val x) {
+    auto [m, k] = e.split2(x);
+    Val one = e.like(x, 1);
+    Val f = e.sub(m, one), d = e.add(m, one), inverse = e.div(one, d);
+    Val s = e.mul(f, inverse);
+    Val left = e.sub(e.fma(e.neg(s), d, f), e.mul(s, e.sub(m, e.sub(d, one))));  // of f, after s times m + 1
+    Double ratio{s, e.mul(left, inverse)};
+    Double square = product(e, ratio, ratio);
+    Double factor = exact_sum(e, e.like(x, 0.66666666666666663), e.mul(square.head, e.poly(square.head, kPowerD)));
+    factor.rest = e.add(factor.rest, e.like(x, 3.700743415417188e-17));
+    Double cubic = product(e, product(e, square, ratio), factor);
+    Double sum = exact_sum(e, e.mul(k, e.like(x, kLn2Head)), e.add(s, s));
+    Double all = exact_sum(e, sum.head, cubic.head);
+    Val rest = e.fma(k, e.like(x, kLn2Rest), e.add(e.add(ratio.rest, ratio.rest), cubic.rest));
+    return {all.head, e.add(e.add(all.rest, sum.rest), rest)};
+}
+Val power_in_f64(Emitter& e, Val x, Val y) {
+    Double l = log_in_double(e, x);
+    Val zero = e.cmp(Cmp::eq, x, e.like(x, 0)), infinite = e.cmp(Cmp::eq, x, e.like(x, kInf));
+    l.head = e.select(zero, e.like(x, -kInf), e.select(infinite, x, l.head));
+    Double t = product(e, {y, e.like(y, 0)}, l);
+    t.rest = e.select(e.cmp(Cmp::lt, e.abs(t.head), e.like(x, 800)), t.rest, e.like(x, 0));
+    t.head = within_exp(e, t.head);
+    Val n = e.round(e.mul(t.head, e.like(x, 1 / kLn2)));
+    Val r = e.fma(n, e.like(n, -kLn2Rest), e.fma(n, e.like(n, -kLn2Head), t.head));
+    return scaled_up(e, {n, exp_tail(e, e.add(r, t.rest))});
+}
+
 }  // namespace
 
 Val power(Emitter& e, Val x, Val y) {
-    if (x.ty == Ty::f64) return everywhere(e, x, y, [](double a, double b) { return std::pow(a, b); });
     Val size = e.abs(x);
-    Val r = power_of_magnitude(e, size, y);
+    Val r = x.ty == Ty::f64 ? power_in_f64(e, size, y) : power_in_f32(e, size, y);
     Val integral = e.cmp(Cmp::eq, e.trunc(y), y);
-    Val half = e.mul(y, e.f(0.5));
+    Val half = e.mul(y, e.like(y, 0.5));
     Val odd = e.bit_and(integral, e.cmp(Cmp::ne, e.trunc(half), half));
     r = e.select(odd, e.copysign(r, x), r);
-    Val negative = e.bit_and(e.cmp(Cmp::lt, x, e.f(0)), e.cmp(Cmp::lt, size, e.f(kInf)));
-    r = e.select(e.bit_and(negative, e.cmp(Cmp::ne, e.trunc(y), y)), e.f(NAN), r);
+    Val negative = e.bit_and(e.cmp(Cmp::lt, x, e.like(x, 0)), e.cmp(Cmp::lt, size, e.like(x, kInf)));
+    r = e.select(e.bit_and(negative, e.cmp(Cmp::ne, e.trunc(y), y)), e.like(x, NAN), r);
     r = e.nan_of(y, e.nan_of(x, r));
-    Val unit = e.bit_and(e.cmp(Cmp::eq, size, e.f(1)), e.cmp(Cmp::eq, e.abs(y), e.f(kInf)));
-    Val one = e.bit_or(unit, e.bit_or(e.cmp(Cmp::eq, x, e.f(1)), e.cmp(Cmp::eq, y, e.f(0))));
-    return e.select(one, e.f(1), r);
+    Val unit = e.bit_and(e.cmp(Cmp::eq, size, e.like(x, 1)), e.cmp(Cmp::eq, e.abs(y), e.like(y, kInf)));
+    Val one = e.bit_or(unit, e.bit_or(e.cmp(Cmp::eq, x, e.like(x, 1)), e.cmp(Cmp::eq, y, e.like(y, 0))));
+    return e.select(one, e.like(x, 1), r);
 }
+
+// ---- sigmoid, hyperbolic functions, error function ----
 
 Val sigmoid(Emitter& e, Val x) {  // exp may be infinite: no `quotient`
     Val one = e.like(x, 1);
     return e.div(one, e.add(one, exp(e, e.neg(x))));
 }
 
-Val tanh(Emitter& e, Val x0) {
-    if (x0.ty == Ty::f64) return everywhere(e, x0, [](double v, double) { return std::tanh(v); });
-    Val x = clamp(e, x0, -9.01, 9.01);
-    Val s = e.mul(x, x);
-    Val r = e.quotient(e.mul(e.poly(s, kTanhP), x), e.poly(s, kTanhQ));
-    return e.select(e.cmp(Cmp::lt, e.abs(x0), e.f(4e-4)), x0, saturated(e, x0, 9.01, r));
+// t / (t + 2) with t = e^2|x| - 1 >= 0: never beyond 1
+Val tanh(Emitter& e, Val x) {
+    Val a = e.min2(by_type(e, x, 10, 20), e.abs(x));
+    Reduced r = reduce_exp(e, e.add(a, a));
+    Val power = power_of_two(e, r.n);
+    Val t = e.fma(power, r.p, e.sub(power, e.like(x, 1)));
+    return e.copysign(e.quotient(t, e.add(t, e.like(x, 2))), x);
 }
 
-// Above 1: e^(a/2) squared, which overflows where the result does.
+namespace {
+// e^|x| / 2, which overflows where sinh and cosh do
+Val half_exp(Emitter& e, Val a) {
+    Reduced r = reduce_exp(e, e.min2(by_type(e, a, 91, 712), a));
+    return scaled_up(e, {e.sub(r.n, e.like(a, 1)), r.p});
+}
+}  // namespace
+
 Val sinh(Emitter& e, Val x) {
-    if (x.ty == Ty::f64) return everywhere(e, x, [](double v, double) { return std::sinh(v); });
-    Val a = e.abs(x);
-    Val t = expm1(e, a);
-    Val small = e.mul(e.f(0.5), e.add(t, e.div(t, e.add(t, e.f(1)))));
-    Val h = exp(e, e.mul(a, e.f(0.5)));
-    Val large = e.sub(e.mul(e.mul(e.f(0.5), h), h), e.div(e.f(0.5), e.mul(h, h)));
-    return e.copysign(e.select(e.cmp(Cmp::lt, a, e.f(1)), small, large), x);
+    Val a = e.abs(x), s = e.mul(x, x);
+    Val small = e.fma(e.mul(poly(e, s, kSinh, kSinhD), s), x, x);
+    Val h = half_exp(e, a);
+    Val large = e.copysign(e.sub(h, e.div(e.like(x, 0.25), h)), x);
+    return e.select(e.cmp(Cmp::lt, a, e.like(x, 1)), small, large);
 }
 
 Val cosh(Emitter& e, Val x) {
-    if (x.ty == Ty::f64) return everywhere(e, x, [](double v, double) { return std::cosh(v); });
-    Val h = exp(e, e.mul(e.abs(x), e.f(0.5)));
-    return e.add(e.mul(e.mul(e.f(0.5), h), h), e.div(e.f(0.5), e.mul(h, h)));
+    Val h = half_exp(e, e.abs(x));
+    return e.add(h, e.div(e.like(x, 0.25), h));
 }
 
-Val erf(Emitter& e, Val x0) {
-    if (x0.ty == Ty::f64) return everywhere(e, x0, [](double v, double) { return std::erf(v); });
-    Val x = clamp(e, x0, -3.92, 3.92);
-    Val s = e.mul(x, x);
-    return saturated(e, x0, 3.92, e.quotient(e.mul(e.poly(s, kErfP), x), e.poly(s, kErfQ)));
+// 1 - 2^y from 0.85 on, where the power is small and positive: never beyond 1, and 1 from the bound on
+Val erf(Emitter& e, Val x) {
+    Val a = e.abs(x), s = e.mul(x, x);
+    Val near = e.fma(poly(e, s, kErfNear, kErfNearD), x, x);
+    Val t = e.min2(by_type(e, x, 4, 6), a);
+    Val y = e.mul(poly(e, t, kErfFar, kErfFarD), t), n = e.round(y);
+    Val far = e.fma(e.neg(power_of_two(e, n)), poly(e, e.sub(y, n), kExp2, kExp2D), e.like(x, 1));
+    return e.select(e.cmp(Cmp::lt, a, e.like(x, 0.85)), near, e.copysign(far, x));
 }
 
-// e^-a^2 times a smooth function of a; the square's own rounding error is put back into the exponential.
+// Up to 1/2 what erf leaves of 1; then e^-a^2 times a smooth function of a, the square's own rounding error being part of the exponent.
 Val erfc(Emitter& e, Val x) {
-    if (x.ty == Ty::f64) return everywhere(e, x, [](double v, double) { return std::erfc(v); });
-    Val a = clamp(e, e.abs(x), 0, 10.5);
-    Val q = e.div(e.sub(a, e.f(4)), e.add(a, e.f(4)));
+    Val s = e.mul(x, x);
+    Val near = e.sub(e.like(x, 1), e.fma(poly(e, s, kErfNear, kErfNearD), x, x));
+    Val a = x.ty == Ty::f64 ? clamp(e, e.abs(x), 0, 27.3) : clamp(e, e.abs(x), 0, 10.5);
+    Val q = e.div(e.sub(a, e.like(x, 4)), e.add(a, e.like(x, 4)));
     Val square = e.mul(a, a);
     Val power = exp(e, e.neg(square));
     power = e.fma(e.neg(power), e.fma(a, a, e.neg(square)), power);
-    Val r = e.mul(e.div(e.poly(q, kErfc), e.fma(a, e.f(2), e.f(1))), power);
-    return e.select(e.cmp(Cmp::lt, x, e.f(0)), e.sub(e.f(2), r), r);
+    Val r = e.mul(e.div(poly(e, q, kErfc, kErfcD), e.fma(a, e.like(x, 2), e.like(x, 1))), power);
+    r = e.select(e.cmp(Cmp::lt, x, e.like(x, 0)), e.sub(e.like(x, 2), r), r);
+    return e.select(e.cmp(Cmp::lt, a, e.like(x, 0.5)), near, r);
 }
 
 // ---- inverse hyperbolic functions: log1p of what is left beside 1; beyond 1e9 the logarithm of 2x ----
 
 namespace {
-Val log_of_double(Emitter& e, Val a) { return e.add(log(e, a), e.f(kLn2)); }
+Val log_of_double(Emitter& e, Val a) { return e.add(log(e, a), e.like(a, kLn2)); }
 }  // namespace
 
 Val asinh(Emitter& e, Val x) {
-    if (x.ty == Ty::f64) return everywhere(e, x, [](double v, double) { return std::asinh(v); });
-    Val a = e.abs(x), one = e.f(1);
+    Val a = e.abs(x), one = e.like(x, 1);
     Val square = e.mul(a, a);
     Val y = log1p(e, e.add(a, e.div(square, e.add(one, e.sqrt(e.add(square, one))))));
-    return e.copysign(e.select(e.cmp(Cmp::gt, a, e.f(1e9)), log_of_double(e, a), y), x);
+    return e.copysign(e.select(e.cmp(Cmp::gt, a, e.like(x, 1e9)), log_of_double(e, a), y), x);
 }
 
 Val acosh(Emitter& e, Val x) {
-    if (x.ty == Ty::f64) return everywhere(e, x, [](double v, double) { return std::acosh(v); });
-    Val t = e.sub(x, e.f(1));
-    Val y = log1p(e, e.add(t, e.mul(e.sqrt(t), e.sqrt(e.add(x, e.f(1))))));  // NaN below 1
-    return e.select(e.cmp(Cmp::gt, x, e.f(1e9)), log_of_double(e, x), y);
+    Val t = e.sub(x, e.like(x, 1));
+    Val y = log1p(e, e.add(t, e.mul(e.sqrt(t), e.sqrt(e.add(x, e.like(x, 1))))));  // NaN below 1
+    return e.select(e.cmp(Cmp::gt, x, e.like(x, 1e9)), log_of_double(e, x), y);
 }
 
 Val atanh(Emitter& e, Val x) {
-    if (x.ty == Ty::f64) return everywhere(e, x, [](double v, double) { return std::atanh(v); });
     Val a = e.abs(x);
-    Val y = e.mul(e.f(0.5), log1p(e, e.div(e.add(a, a), e.sub(e.f(1), a))));
+    Val y = e.mul(e.like(x, 0.5), log1p(e, e.div(e.add(a, a), e.sub(e.like(x, 1), a))));
     return e.copysign(y, x);
 }
 

@@ -1,4 +1,4 @@
-// Elementary functions. bf16 and f16 live in registers as f32; f64 goes to the C library (mathlib.h).
+// Elementary functions. bf16 and f16 live in registers as f32 (mathlib.h).
 #include <cmath>
 
 #include "src/ops/mathlib.h"
@@ -75,7 +75,7 @@ FUNCTION(log1p, 0.5, "log(1 + x), exact near 0", positive, mathlib::log1p(e, a[0
 FUNCTION(tanh, 0.26, "hyperbolic tangent", unary, mathlib::tanh(e, a[0]), b.mul(dy, b.sub(b.number(1, out), b.mul(out, out))))
 FUNCTION(sinh, 0.6, "hyperbolic sine", unary, mathlib::sinh(e, a[0]), b.mul(dy, b("cosh", {in[0]})))
 FUNCTION(cosh, 0.4, "hyperbolic cosine", unary, mathlib::cosh(e, a[0]), b.mul(dy, b("sinh", {in[0]})))
-FUNCTION(erf, 0.26, "error function", unary, mathlib::erf(e, a[0]),
+FUNCTION(erf, 0.35, "error function", unary, mathlib::erf(e, a[0]),
          b.mul(dy, b.mul(b("exp", {b.neg(b.mul(in[0], in[0]))}), 1.1283791670955126)))
 FUNCTION(erfc, 0.5, "1 - erf(x)", unary, mathlib::erfc(e, a[0]),
          b.mul(dy, b.mul(b("exp", {b.neg(b.mul(in[0], in[0]))}), -1.1283791670955126)))

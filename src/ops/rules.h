@@ -63,6 +63,10 @@ struct Build {
     // Over several dimensions (ascending), which stay with extent 1: adjacent ones are merged, the others follow one after another.
     Ref reduce_all(std::string_view op, Ref a, std::span<const int64_t> dims);
     Ref sum_to(Ref a, const Shape& shape);  // undoes a broadcast
+    struct Moments {
+        Ref mean, squares;  // squares: the sum of the squared deviations from the mean
+    };
+    Moments moments(Ref a, int64_t dim);
 
     Ref positions(const Shape& shape, int64_t dim);  // i64, expanded: each element's coordinate along a dimension
     // Where along `dim` of `shape` an element of a part lies that was laid out from `start` in steps.

@@ -75,6 +75,16 @@ public:
         *remainder = remainder_;
         return true;
     }
+    // As far as it goes: what is left may be n or more, but is not negative, and below `end`.
+    bool partly(Affine* quotient, Affine* rest, int64_t* end) {
+        if (unbounded_) return false;
+        const int64_t steps = low_ < 0 ? (-low_ + n_ - 1) / n_ : 0;
+        *quotient = quotient_, *rest = remainder_;
+        quotient->c -= steps;
+        rest->c += steps * n_;
+        *end = high_ + steps * n_ + 1;
+        return true;
+    }
     int widest() const { return widest_; }  // the variable that contributes most to the remainder
     const Affine& remainder() const { return remainder_; }
 

@@ -33,6 +33,30 @@ std::vector<Axis> merge_axes(Kernel& k, std::vector<Axis> axes) {
     return axes;
 }
 
+template <class F> void for_operands(const Expr& e, const F& f) {
+    for (int a : e.args) f(a);
+    for (const Term& t : e.at.terms) f(t.expr);
+    if (e.guard >= 0) f(e.guard);
+}
+
+void find_checks(Kernel& k) {
+    std::vector<char> read(k.exprs.size());
+    for (const Expr& e : k.exprs) for_operands(e, [&](int a) { read[size_t(a)] = 1; });
+    for (const Store& s : k.stores) read[size_t(s.expr)] = 1;
+    for (size_t i = 0; i < k.exprs.size(); i++)
+        if (k.exprs[i].kind == Expr::Checked && !read[i]) k.checks.push_back({int(i), k.red < 0 || k.exprs[i].vars & bit(k.red)});
+}
+
+// What varies with the reduced variable is made in the loop that follows those of the reductions below it.
+template <class Item> void order_after_reductions(Kernel& k, std::vector<Item>& items) {
+    for (Item& s : items) {
+        if (!s.full) continue;
+        for (size_t b = 0; b < k.reductions.size(); b++)
+            if (k.exprs[s.expr].reads >> b & 1) s.stage = std::max(s.stage, k.reductions[b].stage + 1);
+        k.stages = std::max(k.stages, s.stage + 1);
+    }
+}
+
 void order_stages(Kernel& k) {
     for (Reduction& r : k.reductions) {
         const uint64_t below = k.exprs[r.input].reads;
@@ -40,12 +64,8 @@ void order_stages(Kernel& k) {
             if (below >> b & 1) r.stage = std::max(r.stage, k.reductions[b].stage + 1);  // operands come first
         k.stages = std::max(k.stages, r.stage + 1);
     }
-    for (Store& s : k.stores) {
-        if (!s.full) continue;
-        for (size_t b = 0; b < k.reductions.size(); b++)
-            if (k.exprs[s.expr].reads >> b & 1) s.stage = std::max(s.stage, k.reductions[b].stage + 1);
-        k.stages = std::max(k.stages, s.stage + 1);
-    }
+    order_after_reductions(k, k.stores);
+    order_after_reductions(k, k.checks);
 }
 
 std::vector<int> work_of_stage(const Kernel& k, int stage) {
@@ -54,13 +74,9 @@ std::vector<int> work_of_stage(const Kernel& k, int stage) {
         if (r.stage == stage) exprs.push_back(r.input);
     for (const Store& s : k.stores)
         if (s.full && s.stage == stage) exprs.push_back(s.expr);
+    for (const Check& c : k.checks)
+        if (c.full && c.stage == stage) exprs.push_back(c.expr);
     return exprs;
-}
-
-template <class F> void for_operands(const Expr& e, const F& f) {
-    for (int a : e.args) f(a);
-    for (const Term& t : e.at.terms) f(t.expr);
-    if (e.guard >= 0) f(e.guard);
 }
 
 double cost_ns(const Expr& e) {
@@ -113,6 +129,7 @@ void finish(Kernel& k, const Space& space) {
         k.extent[a.var] = a.extent;
         if (a.var < kRows || (a.var == kSeq && k.red != kSeq)) k.rows.push_back(a.var);
     }
+    find_checks(k);
     order_stages(k);
     estimate(k);
     if (!k.rows.empty() && k.red < 0)

@@ -72,6 +72,13 @@ struct Store {
     DType dtype;
 };
 
+// A bounds check of an index into one repeated number: no element is read by it, but eager would raise.
+struct Check {
+    int expr;
+    bool full;  // as a store's
+    int stage = 0;
+};
+
 struct Source {  // the memory of a value; `own`: of an input itself, although a copy of it exists
     Ref value;
     bool own = false;
@@ -93,7 +100,8 @@ struct Kernel {
     std::vector<Expr> exprs;
     std::vector<Reduction> reductions;  // by stage
     std::vector<Store> stores;
-    std::vector<int> keeps;  // lane values kept in a scratch row for later stages
+    std::vector<Check> checks;  // those that no other expression reads
+    std::vector<int> keeps;     // lane values kept in a scratch row for later stages
     int stages = 1;
     std::vector<Source> loads;  // buffers of the function: loads, then one per store
     bool in_place = false;      // a store overwrites memory that the kernel reads at the same coordinates

@@ -226,14 +226,32 @@ private:
         guard(e);
         return add(std::move(e));
     }
+    // Dimensions that continue each other in memory need one coordinate.
     Affine strided_offset(Ref n, const Affine& at, const Shape& strides) {
-        const Coords c = *coordinates(at, n->shape, true);
+        Shape shape, steps;
+        for (size_t d = 0; d < n->shape.size(); d++) {
+            if (n->shape[d] == 1) continue;
+            if (!shape.empty() && steps.back() == strides[d] * n->shape[d])
+                shape.back() *= n->shape[d], steps.back() = strides[d];
+            else
+                shape.push_back(n->shape[d]), steps.push_back(strides[d]);
+        }
+        const Coords c = *coordinates(at, shape, true);
         Affine offset;
-        for (size_t d = 0; d < c.size(); d++) offset = sum(offset, scaled(affine_of(c[d]), strides[d]));
+        for (size_t d = 0; d < c.size(); d++) offset = sum(offset, scaled(affine_of(c[d]), steps[d]));
         return offset;
     }
     // A read at a coordinate that is clamped lane by lane becomes a read that is left out where the coordinate is outside.
     void guard(Expr& load) {
+        for (bool again = true; again;) {  // a clamped coordinate may be inside of an index
+            again = false;
+            for (const Term& t : load.at.terms)
+                if (const Expr& inner = out_.kernel.exprs[t.expr]; inner.kind == Expr::Index) {
+                    load.at = sum(without(load.at, t.expr), scaled(inner.at, t.k));
+                    again = true;
+                    break;
+                }
+        }
         for (size_t t = 0; t < load.at.terms.size(); t++) {
             const Expr& clamp = out_.kernel.exprs[load.at.terms[t].expr];
             if (clamp.kind != Expr::Clamped || !(clamp.vars & bit(kLane))) continue;
@@ -244,6 +262,11 @@ private:
             load.at = sum(load.at, scaled(out_.kernel.exprs[load.guard].at, stride));
             return;
         }
+    }
+
+    static Affine without(Affine a, int expr) {
+        std::erase_if(a.terms, [&](const Term& t) { return t.expr == expr; });
+        return a;
     }
 
     int add(Expr e) {
@@ -267,12 +290,16 @@ private:
     }
 
     // ---- coordinates ----
-    // Splits the position into a quotient and a remainder by n, both affine. Otherwise false, and a request where another space would do.
-    bool split(const Affine& a, int64_t n, Affine* quotient, Affine* remainder) {
+    Splitter splitter(const Affine& a, int64_t n) const {
         Splitter s(a, n);
         for (int v = 0; v < kVars; v++)
             if (a.k[v]) s.variable(v, a.k[v], out_.kernel.extent[v]);
         for (const Term& t : a.terms) s.term(t, bound_[t.expr]);
+        return s;
+    }
+    // Splits the position into a quotient and a remainder by n, both affine. Otherwise false, and a request where another space would do.
+    bool split(const Affine& a, int64_t n, Affine* quotient, Affine* remainder) {
+        Splitter s = splitter(a, n);
         if (s.finish(quotient, remainder)) return true;
         request_split(s, n);
         return false;
@@ -312,9 +339,14 @@ private:
         }
         return c;
     }
+    // At run time, but only what does not divide: the rest stays affine, and what is known of the quotient serves the next division.
     void divide(const Affine& a, int64_t n, Affine* q, Affine* r) {
-        const int value = integer_expr(a);
-        *q = Affine{.terms = {{of_integer(Expr::Div, value, n), 1}}};
+        Affine whole, rest;
+        int64_t end = 0;
+        if (!splitter(a, n).partly(&whole, &rest, &end)) whole = {}, rest = a;
+        const int value = integer_expr(rest), quotient = of_integer(Expr::Div, value, n);
+        if (end) bound_[quotient] = (end - 1) / n + 1;
+        *q = sum(whole, Affine{.terms = {{quotient, 1}}});
         *r = Affine{.terms = {{of_integer(Expr::Mod, value, n), 1}}};
     }
     Affine position(const Coords& c, const Shape& shape) {
@@ -412,12 +444,42 @@ Lowered lower_copy(Ref value, const Shape& strides, const Cuts& cuts, const Sche
     return Lowering({value}, space_of_shape(value->shape), cuts, options, {strides}, true).run();
 }
 
-Lowered lower_in_best_space(const std::vector<Ref>& roots, Space space, const Cuts& cuts, const ScheduleOptions& options) {
+namespace {
+Lowered lower_as_requested(const std::vector<Ref>& roots, Space space, const Cuts& cuts, const ScheduleOptions& options) {
     for (;;) {
         Lowered r = lower(roots, space, cuts, options);
         if (r.request.kind == Request::None || r.too_big) return r;
         space = apply(space, r.request);
     }
+}
+// Rows that are strided in memory and lie beside each other: the row variable that runs along memory, or -1.
+int variable_along_memory(const Kernel& k, const ScheduleOptions& options) {
+    if (k.red != kLane || k.rows.empty() || k.extent[k.rows.back()] < options.lanes) return -1;
+    const int row = k.rows.back();
+    bool strided = false;
+    for (const Store& s : k.stores)
+        if (s.full && s.at.k[row] != 1) return -1;
+    for (const Expr& e : k.exprs) {
+        if (e.kind != Expr::Load || !(e.vars & bit(kLane)) || e.at.k[kLane] == 0) continue;
+        if (std::abs(e.at.k[kLane]) == 1 || e.at.k[row] > 1) return -1;
+        strided |= e.at.k[row] == 1;
+    }
+    return strided ? row : -1;
+}
+}  // namespace
+
+Lowered lower_in_best_space(const std::vector<Ref>& roots, Space space, const Cuts& cuts, const ScheduleOptions& options) {
+    Lowered r = lower_as_requested(roots, std::move(space), cuts, options);
+    if (r.request.kind != Request::None || r.too_big || r.conflict) return r;
+    const int row = variable_along_memory(r.kernel, options);
+    if (row < 0) return r;
+    Space columns = r.space;
+    for (Axis& a : columns.axes) a.var = a.var == kLane ? kSeq : a.var == row ? kLane : a.var;
+    columns.red = kSeq;
+    Lowered c = lower_as_requested(roots, std::move(columns), cuts, options);
+    const bool same = c.request.kind == Request::None && !c.too_big && !c.conflict && c.needed.size() <= r.needed.size() &&
+                      c.kernel.reductions.size() == r.kernel.reductions.size();
+    return same ? std::move(c) : std::move(r);
 }
 
 }  // namespace framejit

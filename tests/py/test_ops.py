@@ -23,6 +23,7 @@ ROUNDED_OTHERWISE = {
     "_log_softmax": "eager rounds the shifted value",
     "_softmax": "eager's loop for the last few rows rounds more often",
     "logsumexp": "eager rounds after every step",
+    "native_layer_norm": "our mean has more digits",
     "nll_loss_forward": "eager sums in the dtype",
     "prod": "eager multiplies in the dtype",
     "prod.dim_int": "eager multiplies in the dtype",
@@ -202,6 +203,52 @@ def test_in_place_overloads_keep_the_dtype(name, args):
     want = call(overload(name), (args[0].clone(), *args[1:]))
     got = framejit_c._lower_and_run("aten::" + name, args, [want], True)
     assert got[0].dtype == want.dtype and torch.equal(got[0], want)
+
+
+@pytest.mark.parametrize("exponent", [0.5, -0.5, -1, -2, 3, 2, 0, 1, 1.5])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_powers_in_place_have_the_shortcuts_of_those_out_of_place(dtype, exponent):
+    x = torch.tensor([-float("inf"), -0.0, -1.0, 4.0, float("inf"), 0.0], dtype=dtype)
+    want = x.clone().pow_(exponent)
+    got = framejit_c._lower_and_run("aten::pow_.Scalar", (x, exponent), [want], True)
+    assert str(got[0].tolist()) == str(want.tolist())
+
+
+@pytest.mark.parametrize("oracle", [True, False])
+def test_statistics_of_large_values(oracle):
+    large = torch.tensor([[1e20, 2e20, 3e20], [-1e20, 0, 1e20]])  # whose squares are no f32
+    constant = torch.full((4, 1000), 1e5 + 0.1)
+    offset = torch.rand(4, 1000, generator=torch.Generator().manual_seed(0)) + 1e6
+    for name, args in (("var.correction", (offset, [1], 1, False)), ("std.correction", (large, [1], 1, False)), ("var.correction", (constant, [1], 1, False)),
+                       ("native_layer_norm", (constant, [1000], None, None, 1e-5)), ("native_group_norm", (constant, None, None, 4, 1000, 1, 4, 1e-5))):
+        want = call(overload(name), args)
+        want = [want] if isinstance(want, torch.Tensor) else list(want)
+        got = framejit_c._lower_and_run("aten::" + name, args, want, oracle)
+        assert torch.allclose(got[0], want[0], rtol=1e-6, atol=0), name
+
+
+@pytest.mark.parametrize("oracle", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_channels_last(dtype, oracle):
+    x = torch.randn(2, 32, 5, 7, dtype=dtype, generator=torch.Generator().manual_seed(0)).contiguous(memory_format=torch.channels_last)
+    weight = torch.rand(32, dtype=dtype)
+    for name, args in (("mean.dim", (x, [2, 3], False, None)), ("amax", (x, [2, 3], True)), ("native_group_norm", (x, weight, weight, 2, 32, 35, 4, 1e-5)),
+                       ("native_group_norm", (x, None, None, 2, 32, 35, 8, 1e-5))):
+        want = call(overload(name), args)
+        want = [want] if isinstance(want, torch.Tensor) else list(want)
+        got = framejit_c._lower_and_run("aten::" + name, args, want, oracle)
+        assert all(torch.allclose(g, w, rtol=1e-5, atol=1e-6) for g, w in zip(got, want)), name
+
+
+@pytest.mark.parametrize("oracle", [True, False])
+@pytest.mark.parametrize("dtype", list(NAMES))
+def test_moves_of_long_rows(dtype, oracle):
+    x = torch.randint(-100, 100, (3, 1003), generator=torch.Generator().manual_seed(0)).to(dtype)
+    for name, args in (("flip", (x, [1])), ("roll", (x, [5], [1])), ("roll", (x, [-70], [1])), ("constant_pad_nd", (x, [3, 2, 1, 1], 0)),
+                       ("constant_pad_nd", (x, [-3, 2], 1)), ("cat", ([x, x.flip(1)], 1)), ("cat", ([x, x[:, 1:]], 1)), ("repeat", (x, [2, 2]))):
+        want = call(overload(name), args)
+        got = framejit_c._lower_and_run("aten::" + name, for_framejit(args), [want], oracle)
+        assert torch.equal(got[0], want), name
 
 
 def test_an_index_out_of_range_is_noticed():

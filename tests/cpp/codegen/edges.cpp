@@ -160,6 +160,60 @@ BOOST_AUTO_TEST_CASE(gather_and_bad_index) {
     static_cast<int64_t*>(m.pointers[1])[2] = -11;
     BOOST_CHECK_THROW(run_plain(*e, m.pointers), std::out_of_range);
 }
+BOOST_AUTO_TEST_CASE(index_made_by_a_reduction_into_one_element) {
+    for (const Shape& rows : {Shape{4, 7}, Shape{7, 4, 40}, Shape{1, 70000}})
+        for (bool per_element : {false, true}) {  // the index is 0 for every number below 9: one per row, or one per element
+            Graph g;
+            Ref x = in(g, rows), one = in(g, {1});
+            const int64_t d = rows.size() == 3 ? 1 : int64_t(rows.size()) - 1;
+            Ref most = g.op("amax", {x}, {{d}, {}});
+            Ref beyond =
+                g.op("add", {per_element ? g.op("maximum", {x, g.op("expand", {most}, {rows, {}})}) : most, g.scalar(-8, DType::f32)});
+            Ref at = g.op("maximum", {g.op("cast", {beyond}, {{int64_t(DType::i64)}, {}}), g.scalar(0, DType::i64)});
+            g.outputs = {{g.op("index", {one, g.op("view", {at}, {{numel(at->shape)}, {}})}, {{0}, {}})}};
+            check(g);
+            const auto e = compile(g, host_target());
+            test::Memory m = test::random_memory(g, 1);
+            static_cast<float*>(m.pointers[0])[3] = 9.5f;
+            BOOST_CHECK_THROW(run_plain(*e, m.pointers), std::out_of_range);
+        }
+}
+BOOST_AUTO_TEST_CASE(rows_that_are_columns_of_memory) {
+    for (int64_t channels : {16, 37, 130}) {
+        Graph g;
+        const Shape shape{2, channels, 5, 9};
+        Ref x = g.input(DType::f32, shape, {channels * 45, 1, 9 * channels, channels});
+        Ref rows = g.op("view", {x}, {{2, channels, 45}, {}});
+        g.outputs = {{g.op("sum", {rows}, {{2}, {}})}, {g.op("softmax", {rows}, {{2}, {}})}, {g.op("argmax", {rows}, {{2}, {}})}};
+        check(g);
+    }
+}
+BOOST_AUTO_TEST_CASE(positions_beside_any_number) {
+    for (const char* how : {"lt", "le", "gt", "ge", "eq", "ne"}) {
+        Graph g;
+        Ref x = in(g, {1000}, DType::i8), y = in(g, {1000}, DType::i8), number = in(g, {1}, DType::i64);
+        Ref at = g.make(op_iota, {}, {{0, 1}, {}}, DType::i64, {1000});
+        g.outputs = {{g.op("where", {g.op(how, {at, g.op("expand", {number}, {{1000}, {}})}), x, y})}};
+        for (const Target& t : test::targets())
+            for (int64_t v : {INT64_MIN, INT64_MIN + 5, int64_t(-1), int64_t(0), int64_t(63), int64_t(500), int64_t(999), INT64_MAX}) {
+                test::Memory want = test::random_memory(g, 1), got = test::random_memory(g, 1);
+                *static_cast<int64_t*>(want.pointers[2]) = *static_cast<int64_t*>(got.pointers[2]) = v;
+                interpret(g, want.pointers);
+                run_plain(*compile(g, t), got.pointers);
+                BOOST_TEST(test::compare(g, got, want) == "", how << " " << v);
+            }
+    }
+}
+BOOST_AUTO_TEST_CASE(every_element_twice) {
+    for (const Shape& shape : {Shape{3, 7, 5}, Shape{2, 40, 33}}) {
+        Graph g;
+        Ref x = in(g, shape);
+        Ref wide =
+            g.op("expand", {g.op("view", {x}, {{shape[0], shape[1], 1, shape[2], 1}, {}})}, {{shape[0], shape[1], 2, shape[2], 2}, {}});
+        g.outputs = {{g.op("view", {wide}, {{shape[0], 2 * shape[1], 2 * shape[2]}, {}})}};
+        check(g);
+    }
+}
 BOOST_AUTO_TEST_CASE(same_bits_for_any_number_of_threads) {
     Graph g;
     Ref x = in(g, {300000});
