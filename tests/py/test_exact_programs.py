@@ -193,7 +193,7 @@ def add_then_copy(x, y):
 
 
 def state(x, h):
-    out = torch.tanh(x + h)
+    out = (x + h).abs() * 0.5
     h.copy_(x)
     return out
 
