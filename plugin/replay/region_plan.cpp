@@ -21,13 +21,18 @@ struct SourceList {  // sources that the plan reads, numbered
 
 // Operators that raise where an index is out of range, and whose result nobody uses: wanted all the same. How many.
 static size_t want_unread_checks(const Recorder& r, std::vector<int>& wanted) {
-    std::unordered_set<int> used(wanted.begin(), wanted.end());
-    for (const OpRow& op : r.ops) used.insert(op.tensors.begin(), op.tensors.end());
+    std::unordered_set<int> read(wanted.begin(), wanted.end());
     const size_t before = wanted.size();
-    for (const OpRow& op : r.ops)
-        if (raises_by_value(op.schema->name) && !op.schema->mutates && op.results.size() && op.results[0] >= 0 &&
-            !used.count(op.results[0]))
+    for (size_t i = r.ops.size(); i-- > 0;) {  // backwards: what is only read by operators that nobody reads is unread too
+        const OpRow& op = r.ops[i];
+        const bool has_result = op.results.size() && op.results[0] >= 0;
+        bool needed = op.schema->mutates || std::any_of(op.results.begin(), op.results.end(), [&](int t) { return read.count(t) != 0; });
+        if (!needed && has_result && raises_by_value(op.schema->name)) {
             wanted.push_back(op.results[0]);
+            needed = true;
+        }
+        if (needed) read.insert(op.tensors.begin(), op.tensors.end());
+    }
     return wanted.size() - before;
 }
 

@@ -106,7 +106,8 @@ Results batch_norm_inference(Call& c, size_t mean_at, double eps) {
     Ref mean = c.up(c.tensor(mean_at)), var = c.up(c.tensor(mean_at + 1));
     Ref scale = c("reciprocal", {c("sqrt", {c.add(var, eps)})});
     if (c.given(1)) scale = c.mul(scale, c.up(c.tensor(1)));
-    Ref shift = c.given(2) ? c("fma", {c.neg(mean), scale, c.up(c.tensor(2))}) : c.neg(c.mul(mean, scale));
+    Ref shift = c.given(2) ? c("fma", {c.neg(mean), scale, c.up(c.tensor(2))})
+                           : c.add(c.neg(c.mul(mean, scale)), 0.0);  // + 0: eager subtracts from 0
     Ref y = c("fma", {c.up(x), per_channel(c, scale, x), per_channel(c, shift, x)});
     Results out{c.as_recorded(y)};
     for (size_t k = 1; k < c.out.size(); k++) {

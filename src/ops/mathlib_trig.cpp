@@ -48,6 +48,8 @@ Val sin(Emitter& e, Val x) {
 Val cos(Emitter& e, Val x) {
     Val k = e.round(e.fma(x, e.like(x, 1 / kPi), e.like(x, -0.5)));
     Val y = e.neg(sin_reduced(e, minus_pi(e, x, e.add(k, e.like(x, 0.5))), k));
+    const double least = x.ty == Ty::f64 ? 1.05e-8 : 2.44e-4;  // below it 1 is the nearest number, which programs count on at 0
+    y = e.select(e.cmp(Cmp::lt, e.abs(x), e.like(x, least)), e.like(x, 1), y);
     return e.libm(beyond(e, x), x, x, y, [](double v, double) { return std::cos(v); });
 }
 

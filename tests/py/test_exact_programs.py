@@ -248,6 +248,9 @@ PROGRAMS = {
     "as_strided of a number": (lambda: lambda a: a.as_strided((3,), (1,)) * 2, lambda i: (BASE(i)[4],)),
     "as_strided, written": (lambda: lambda a: a.as_strided((3,), (1,)).add_(1) * 2, lambda i: (BASE(i)[4:5],)),
     "as_strided inside": (lambda: lambda a: a.as_strided((2, 2), (3, 1), 5) * 2, lambda i: (BASE(i)[4:],)),
+    "cos of 0": (lambda: lambda a: (torch.cos(a).to(torch.int64), torch.cos(a) == 1), lambda i: (X(i) - i,)),
+    "batch norm of -0.0": (lambda: lambda a: 1 / torch.batch_norm(a, None, None, torch.zeros(2), torch.ones(2), False, 0.1, 0, False),
+                           lambda i: (torch.tensor([[-0.0, i]]),)),
     "jvp": (lambda: lambda a: torch.func.jvp(lambda x: x.sin() * 2, (a,), (torch.ones_like(a),)), lambda i: (X(i),)),
 }
 
@@ -306,6 +309,7 @@ RAISES = {
     "written before and after": (lambda x, d: (x.mul_(2), (x * 3) // d, x.add_(5))[1], torch.int64),
     "masked before": (lambda x, d: (x.masked_fill_(x > 1, 0), x // d, x.zero_())[1], torch.int64),
     "another tensor after": (lambda x, d: (torch.where(d != 0, x, d) % d, x.logical_not_())[0], torch.int64),
+    "index that nobody needs": (lambda x, d: (x.add_(1), x[d * 9 - 9].relu().sum(), x * 2)[2], torch.int64),
     "index": (lambda x, d: (x.add_(1), torch.index_put(x.relu(), (d * 9 - 9,), x[0]), x.mul_(2))[1], torch.int64),
 }
 
