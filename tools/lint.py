@@ -28,7 +28,7 @@ FENCES = (
     ("getenv", r"\bgetenv\b", r"src/support/options\.cpp|tests/cpp/|bench/micro/"),
 )
 # Public text speaks of the project alone.
-PRIVATE = re.compile(r"/work/|/root/|/home/\w|/opt/wheels|\.\./shared\b")
+PRIVATE = re.compile(r"/(?:work|root|home/\w+|opt/wheels)/|\.\./shared\b")
 ROW = re.compile(r"\b([A-Z][A-Z_]+)\(\s*(\w+)")
 # How code names a row of each macro; other macros are found by the row's word with any prefix (op_add, do_LoadFast, BreakCode::item).
 ROW_USE = {"OPTION": r"\bOption::{0}\b|\"{0}\"", "LOG_TOPIC": r"\bLogTopic::{0}\b", "DUMP_STAGE": r"\bDumpStage::{0}\b"}

@@ -8,44 +8,43 @@ namespace {
 // Another hash may be Python's, or that of a value.
 bool hashed_by_address(PyObject* o) { return is_tensor(o) || Py_TYPE(o)->tp_hash == PyBaseObject_Type.tp_hash; }
 
+struct CacheInfo {
+    long misses = -1;  // how often it has not found what it was asked for; -1: it keeps nothing (maxsize=0), or does not say
+    long size = -1;    // how many it keeps; -1: no bound
+};
+CacheInfo info_of(PyObject* cache) {
+    Recorder* self = std::exchange(active_recorder, nullptr);  // a named tuple is made by Python
+    PyRef info = PyRef::steal(PyObject_CallMethod(cache, "cache_info", nullptr));
+    active_recorder = self;
+    if (!info || !PyTuple_Check(info.get()) || PyTuple_GET_SIZE(info.get()) != 4) return PyErr_Clear(), CacheInfo{};
+    PyObject* size = PyTuple_GET_ITEM(info.get(), 2);
+    const long most = size == Py_None ? -1 : PyLong_AsLong(size);
+    return {most == 0 ? -1 : PyLong_AsLong(PyTuple_GET_ITEM(info.get(), 1)), most};
+}
+
 // The key of a cache that keeps one value and has it; null otherwise.
-PyRef lru_only_key(PyObject* cache) {
-    PyRef parameters = PyRef::steal(PyObject_CallMethod(cache, "cache_parameters", nullptr));
-    PyObject* size = parameters && PyDict_Check(parameters.get()) ? PyDict_GetItemString(parameters.get(), "maxsize") : nullptr;
-    PyErr_Clear();
-    PyObject* entries = size && PyLong_Check(size) && PyLong_AsLong(size) == 1 ? lru_entries(cache) : nullptr;
+PyRef only_key(PyObject* cache, const CacheInfo& info) {
+    PyObject* entries = info.size == 1 ? lru_entries(cache) : nullptr;
     PyObject *key = nullptr, *value;
     Py_ssize_t at = 0;
     if (entries && PyDict_GET_SIZE(entries) == 1) PyDict_Next(entries, &at, &key, &value);
     return PyRef::share(key);
 }
 
-// How often a cache has not found what it was asked for; -1: it keeps nothing (maxsize=0), or does not say.
-long misses(PyObject* cache, bool* bounded = nullptr) {
-    Recorder* self = std::exchange(active_recorder, nullptr);  // a named tuple is made by Python
-    PyRef info = PyRef::steal(PyObject_CallMethod(cache, "cache_info", nullptr));
-    active_recorder = self;
-    if (!info || !PyTuple_Check(info.get()) || PyTuple_GET_SIZE(info.get()) != 4) return PyErr_Clear(), -1;
-    PyObject* size = PyTuple_GET_ITEM(info.get(), 2);
-    if (bounded) *bounded = size != Py_None;
-    return size != Py_None && PyLong_AsLong(size) == 0 ? -1 : PyLong_AsLong(PyTuple_GET_ITEM(info.get(), 1));
-}
-
 }  // namespace
 
 bool Recorder::fills_a_cache() const {
     for (const AskedCache& asked : caches_)
-        if (!asked.thrashes && misses(asked.cache.get()) - asked.misses > asked.in_vain) return true;
+        if (!asked.thrashes && info_of(asked.cache.get()).misses - asked.misses > asked.in_vain) return true;
     return false;
 }
 
 Recorder::AskedCache* Recorder::asked_cache(PyObject* cache) {
     for (AskedCache& asked : caches_)
         if (asked.cache.get() == cache) return &asked;
-    bool bounded = false;
-    const long before = misses(cache, &bounded);
-    if (before < 0) return nullptr;
-    caches_.push_back({PyRef::share(cache), before, lru_only_key(cache), bounded});
+    const CacheInfo info = info_of(cache);
+    if (info.misses < 0) return nullptr;
+    caches_.push_back({PyRef::share(cache), info.misses, only_key(cache, info), info.size >= 0});
     return &caches_.back();
 }
 

@@ -67,13 +67,30 @@ std::unordered_map<PyObject*, PyRef>& declared_pure() {
 }
 }  // namespace
 
+bool through_protocols(Policy policy) {
+    static constexpr bool kRows[] = {
+#define POLICY(name, protocols, harmless, meaning) protocols,
+#include "plugin/record/policy.def"
+#undef POLICY
+    };
+    return kRows[int(policy)];
+}
+bool harmless(Policy policy) {
+    static constexpr bool kRows[] = {
+#define POLICY(name, protocols, harmless, meaning) harmless,
+#include "plugin/record/policy.def"
+#undef POLICY
+    };
+    return kRows[int(policy)];
+}
+
 const CallRow& row_of(PyObject* fn) {
     static std::unordered_map<const void*, CallRow> rows;
     CallRow& r = rows[identity_of_callable(fn)];
     if (r.name.empty()) {
         r.name = name_of_callable(fn);
         r.policy = policy_of(r.name);
-        if (r.policy == Policy::SPECIAL) r.special = special_of(r.name);
+        if (r.policy == Policy::SPECIAL || r.policy == Policy::ASKS) r.special = special_of(r.name);
     }
     return r;
 }

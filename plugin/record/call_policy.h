@@ -5,31 +5,13 @@
 
 namespace framejit {
 
-enum class Policy : uint8_t {
-    PURE,
-    PROTOCOL,
-    COMPARES,
-    PRINTS,
-    HASHES,
-    ITERATE,
-    TORCH,
-    READS,
-    DATA,
-    LENGTHS,
-    NESTING,
-    HIDDEN,
-    STATE,
-    MUTATE,
-    OWN,
-    STORES,
-    EFFECT,
-    WARNS,
-    LEAK,
-    IMPURE,
-    ANSWERS,
-    SPECIAL,
-    UNKNOWN
+enum class Policy : uint8_t {  // what each one means: policy.def
+#define POLICY(name, protocols, harmless, meaning) name,
+#include "plugin/record/policy.def"
+#undef POLICY
 };
+bool through_protocols(Policy);
+bool harmless(Policy);
 struct CallPolicy;  // the handlers of SPECIAL rows, in calls.cpp
 struct CallRow {
     std::string name;

@@ -310,6 +310,7 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
     if (policy == Policy::NESTING) autocast_nesting += row.name.ends_with("increment_nesting") ? 1 : -1;
     if (policy == Policy::HIDDEN) return hidden_mode_ = pop_mode() == 0, Internal;
     switch (policy) {
+    case Policy::ASKS:
     case Policy::SPECIAL:
         if (total && !kw) return (CallPolicy{*this, fn, args, shadows, total, row.name}.*row.special)();
         break;
@@ -374,8 +375,7 @@ int Recorder::c_call(Shadow& sh, PyObject* fn, PyObject** args, const int* shado
         break;
     default: break;
     }
-    const bool protocol = policy == Policy::PROTOCOL || policy == Policy::ITERATE || policy == Policy::COMPARES ||
-                          policy == Policy::PRINTS || policy == Policy::HASHES;
+    const bool protocol = through_protocols(policy);
     for (int i = 0; i < total; ++i) {
         bool opaque = shadows[i] > 0 && !is_tensor(args[i]) && !valued(args[i]) && !container(args[i]) && !code_like(args[i]);
         if (opaque && !protocol && !heap_type && policy != Policy::UNKNOWN) hole(args[i], fn);

@@ -159,10 +159,8 @@ struct Instructions {
     }
     // x += y on a container from outside, as operator.iadd(x, y); where the class does it in Python, frames say what happens.
     void augmented() {
-        static const char* const names[] = {"iadd", "iand", "ifloordiv", "ilshift", "imatmul",  "imul", "imod",
-                                            "ior",  "ipow", "irshift",   "isub",    "itruediv", "ixor"};
         static PyObject* const module = PyImport_ImportModule("_operator");
-        const std::string name = names[in.arg - 13];
+        const std::string name = std::string("i") + operator_name(in.arg);
         PyRef method = PyRef::steal(PyUnicode_FromFormat("__%s__", name.c_str()));
         if (PyObject* how = _PyType_Lookup(Py_TYPE(sp[-2]), method.get()); how && PyFunction_Check(how)) return;
         r.mutating(sp[-2], s[-2], false);

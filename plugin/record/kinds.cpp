@@ -45,6 +45,11 @@ bool code_like(PyObject* o) {
            pattern(o) || getter(o, "itemgetter") || getter(o, "attrgetter") || type_expression(o);
 }
 
+const char* operator_name(int op) {
+    static constexpr const char* kNames[] = {"add", "and", "floordiv", "lshift", "matmul",  "mul", "mod",
+                                             "or",  "pow", "rshift",   "sub",    "truediv", "xor"};
+    return kNames[op % 13];
+}
 bool has_finalizer(PyObject* o) {
     if (PyGen_CheckExact(o)) {
         auto* generator = reinterpret_cast<PyGenObject*>(o);

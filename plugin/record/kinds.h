@@ -18,12 +18,13 @@ inline bool container(PyObject* o) { return PyDict_Check(o) || PyList_Check(o) |
 bool constant_tuple(PyObject*);  // a tuple of constants: as good as a constant itself
 // exact int, float or bool: arithmetic on it runs no user code
 inline bool number(PyObject* o) { return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o); }
-bool has_finalizer(PyObject*);   // the last reference going away runs Python: __del__, or a generator that waits in a try or with
-bool plain_key(PyObject*);       // a dict key whose hash and comparison run no Python code
-bool numpy_function(PyObject*);  // a numpy.ufunc
-bool numpy_scalar(PyObject*);    // a number or truth of numpy's: immutable
-bool derived_value(PyObject*);   // of a class derived from str, int, float, bytes: a member of an enum
-bool opaque_value(PyObject*);    // a C object whose contents cannot be guarded: deque, numpy array or scalar, bytearray
-PyObject* dict_of(PyObject*);    // borrowed __dict__, null when there is none (attributes that lie inline get one)
+bool has_finalizer(PyObject*);      // the last reference going away runs Python: __del__, or a generator that waits in a try or with
+bool plain_key(PyObject*);          // a dict key whose hash and comparison run no Python code
+bool numpy_function(PyObject*);     // a numpy.ufunc
+bool numpy_scalar(PyObject*);       // a number or truth of numpy's: immutable
+bool derived_value(PyObject*);      // of a class derived from str, int, float, bytes: a member of an enum
+bool opaque_value(PyObject*);       // a C object whose contents cannot be guarded: deque, numpy array or scalar, bytearray
+const char* operator_name(int op);  // "add" ... "xor" for CPython's NB_ numbers, in place (13 more) or not
+PyObject* dict_of(PyObject*);       // borrowed __dict__, null when there is none (attributes that lie inline get one)
 
 }  // namespace framejit

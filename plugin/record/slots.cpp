@@ -27,15 +27,10 @@ void Recorder::base_setitem(PyObject* self, int shadow, PyObject** key_value, co
 
 // Operators of tensors are methods of a Python class, which programs replace. op: CPython's NB_ numbers.
 void Recorder::guard_operator(PyObject* tensor, int op, bool reflected) {
-    static const auto interned = [](std::string prefix, const char* name) {
-        return PyUnicode_InternFromString(("__" + prefix + name + "__").c_str());
-    };
     static const std::vector<PyObject*> names = [] {
         std::vector<PyObject*> all;
-        for (const char* prefix : {"", "i", "r"})
-            for (const char* name :
-                 {"add", "and", "floordiv", "lshift", "matmul", "mul", "mod", "or", "pow", "rshift", "sub", "truediv", "xor"})
-                all.push_back(interned(prefix, name));
+        for (const char* prefix : {"__", "__i", "__r"})
+            for (int k = 0; k < 13; ++k) all.push_back(PyUnicode_InternFromString((prefix + std::string(operator_name(k)) + "__").c_str()));
         return all;
     }();
     PyTypeObject* type = Py_TYPE(tensor);
@@ -87,11 +82,7 @@ void Recorder::handed_to_c(PyObject* v) {
     if (!PyCFunction_Check(v) && !Py_IS_TYPE(v, &PyMethodDescr_Type) && !Py_IS_TYPE(v, &PyWrapperDescr_Type)) return;
     PyObject* method = unbound(v);
     const CallRow& row = row_of(method ? method : v);
-    bool harmless = row.policy == Policy::PURE || row.policy == Policy::COMPARES || row.policy == Policy::PRINTS ||
-                    row.policy == Policy::HASHES || row.policy == Policy::PROTOCOL || row.policy == Policy::ITERATE ||
-                    row.policy == Policy::TORCH;
-    for (const char* name : {"builtins.len", "builtins.isinstance", "builtins.issubclass", "builtins.callable", "builtins.abs", "dict.get"})
-        harmless = harmless || row.name == name;
+    bool harmless = framejit::harmless(row.policy);
     if (Py_IS_TYPE(v, &PyWrapperDescr_Type))
         harmless = !changes_self(PyDescr_NAME(v)) && PyUnicode_CompareWithASCIIString(PyDescr_NAME(v), "__setitem__");
     const bool changes = row.policy == Policy::MUTATE || row.policy == Policy::STORES || row.name == "list.append";

@@ -13,6 +13,7 @@ import time
 import pytest
 from framejit import _C
 from language_samples import SAMPLES
+import language_samples_flow  # noqa: F401  adds its own
 
 DEFINITIONS = os.path.join(os.path.dirname(__file__), "..", "..", "plugin", "interpret", "instruction.def")
 
