@@ -84,6 +84,19 @@ std::string compare(PyObject* want, PyObject* got, double least_exact) {
     return "differs in " + std::to_string(off) + " of " + std::to_string(count) + " compared elements (" + describe(a) + ")";
 }
 
+// The text of the Python error that is set, which goes; without one an index was out of range.
+std::string error_text() {
+    PyObject *type, *value, *tb;
+    PyErr_Fetch(&type, &value, &tb);
+    PyRef text = PyRef::steal(value ? PyObject_Str(value) : nullptr);
+    std::string why = text ? PyUnicode_AsUTF8(text.get()) : "index out of range";
+    PyErr_Clear();
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(tb);
+    return why;
+}
+
 }  // namespace
 
 std::string RegionPlan::self_check(Recorder& r, std::string& unchecked) const {
@@ -118,15 +131,7 @@ std::string RegionPlan::self_check(Recorder& r, std::string& unchecked) const {
     Objects made;
     const EntryState::Replayed generator(r.entry);
     if (program_->run(list.data(), made)) {
-        PyObject *type, *value, *tb;
-        PyErr_Fetch(&type, &value, &tb);
-        PyRef text = PyRef::steal(value ? PyObject_Str(value) : nullptr);
-        std::string why = text ? PyUnicode_AsUTF8(text.get()) : "index out of range";
-        PyErr_Clear();
-        Py_XDECREF(type);
-        Py_XDECREF(value);
-        Py_XDECREF(tb);
-        return "the compiled graph raised: " + why;
+        return "the compiled graph raised: " + error_text();
     }
     const double least_exact = tolerance(r);
     const char* partly = "";
